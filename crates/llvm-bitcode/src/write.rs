@@ -133,13 +133,13 @@ impl Writer {
         self.fixed(0, self.block.width);
         self.align();
         let block = core::mem::replace(&mut self.block, outer);
-        let size = self.position().saturating_sub(block.start);
+        let size = self.position() - block.start;
         let words = u32::try_from(size / 4).map_err(|_| {
             let message =
                 format!("bitcode block has {size:#x} bytes, expected at most {MAX_BLOCK:#x}");
             Error::new(ErrorKind::Limit, None, message)
         })?;
-        let length = block.length_at..block.length_at.saturating_add(4);
+        let length = block.length_at..block.length_at + 4;
         if let Some(bytes) = self.bytes.get_mut(length) {
             bytes.copy_from_slice(&words.to_le_bytes());
         }
@@ -171,8 +171,8 @@ impl Writer {
         self.vbr(code, 8);
         self.fixed(0, 1);
         self.fixed(5, 3);
-        self.block.abbreviations = self.block.abbreviations.saturating_add(1);
-        BlobAbbreviation(self.block.abbreviations.saturating_add(3))
+        self.block.abbreviations += 1;
+        BlobAbbreviation(self.block.abbreviations + 3)
     }
 
     /// Writes a record whose blob is `bytes`.
@@ -210,8 +210,8 @@ impl Writer {
         let outer_width = self.block.width;
         self.enter_block(PADDING_BLOCK, WIDTH);
         // The word that ends the block comes before the abbreviation ID and length of the blob.
-        let head_bits = u64::from(outer_width).saturating_add(vbr_bits(size, 6));
-        let head = head_bits.div_ceil(32).saturating_add(1).saturating_mul(4);
+        let head_bits = u64::from(outer_width) + vbr_bits(size, 6);
+        let head = (head_bits.div_ceil(32) + 1) * 4;
         while !self.position().saturating_add(head).is_multiple_of(boundary) {
             self.record(0, &[]);
         }
@@ -268,7 +268,7 @@ impl Writer {
 /// Returns the number of bits that a value takes in chunks of `bits` bits.
 fn vbr_bits(value: u64, bits: u32) -> u64 {
     let significant = u64::from(u64::BITS - value.leading_zeros()).max(1);
-    significant.div_ceil(u64::from(bits - 1)).saturating_mul(bits.into())
+    significant.div_ceil(u64::from(bits - 1)) * u64::from(bits)
 }
 
 /// Returns a signed value as records have it: the magnitude, then the sign in the lowest bit.

@@ -48,7 +48,7 @@ impl Target {
     pub fn from_isa_name(text: &str) -> Option<Self> {
         // Names of processors may hold dashes, so what counts is the fourth.
         let (fourth, _) = text.match_indices('-').nth(3)?;
-        let id = text.get(fourth.saturating_add(1)..).filter(|id| !id.is_empty())?;
+        let id = text.get(fourth + 1..).filter(|id| !id.is_empty())?;
         let triple = Triple::parse(text.get(..fourth)?);
         triple.is_amdgpu().then(|| Self::new(None, Some(triple), id))
     }

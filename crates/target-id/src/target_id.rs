@@ -120,14 +120,14 @@ impl TargetId {
         }
         let info = Processor::amdgpu(name);
         let mut listed = Vec::new();
-        let mut offset = name.len().saturating_add(1);
+        let mut offset = name.len() + 1;
         for word in rest.into_iter().flat_map(|rest| rest.split('+')) {
             if word.is_empty() {
                 return Err(Error::empty_feature(offset));
             }
             let feature = Feature::parse(if word == "sram-ecc" { "sramecc" } else { word });
             listed.push(Listed { feature, setting: Setting::On, offset });
-            offset = offset.saturating_add(word.len()).saturating_add(1);
+            offset += word.len() + 1;
         }
         let mut features = check(listed, info)?;
         for feature in [Feature::Sramecc, Feature::Xnack] {
@@ -290,7 +290,7 @@ fn split(text: &str) -> Result<(&str, Option<FeatureText<'_>>), Error> {
     if name.is_empty() {
         return Err(Error::empty_processor());
     }
-    let features = FeatureText { text: features, offset: name.len().saturating_add(1) };
+    let features = FeatureText { text: features, offset: name.len() + 1 };
     Ok((name, (!features.text.is_empty()).then_some(features)))
 }
 
@@ -327,7 +327,7 @@ fn read_features(
             return Err(Error::empty_feature(offset));
         }
         listed.push(Listed { feature: Feature::parse(name), setting, offset });
-        offset = offset.saturating_add(word.len()).saturating_add(1);
+        offset += word.len() + 1;
     }
     check(listed, info)
 }

@@ -140,15 +140,15 @@ impl Verdict {
         match self {
             Self::Exact => 0,
             Self::SameProcessor => 1,
-            Self::FeaturesCompatible { any } => open(any).saturating_add(1),
-            Self::GenericCovers { any, .. } => open(any).saturating_add(GENERIC.saturating_add(1)),
-            Self::PortableCovers { .. } => PORTABLE.saturating_add(1),
+            Self::FeaturesCompatible { any } => open(any) + 1,
+            Self::GenericCovers { any, .. } => open(any) + GENERIC + 1,
+            Self::PortableCovers { .. } => PORTABLE + 1,
             Self::NvidiaCovers { code_object, target } => {
                 let band = if code_object.is_ptx() { PORTABLE } else { GENERIC };
-                band.saturating_add(1).saturating_add(code_object.distance(*target))
+                band + 1 + code_object.distance(*target)
             }
             Self::IntelCovers { code_object, target } if code_object == target => 1,
-            Self::IntelCovers { .. } => GENERIC.saturating_add(1),
+            Self::IntelCovers { .. } => GENERIC + 1,
             _ => u32::MAX,
         }
     }
@@ -262,7 +262,7 @@ fn write_any(f: &mut fmt::Formatter<'_>, any: &[Feature]) -> fmt::Result {
     for (index, feature) in any.iter().enumerate() {
         f.write_str(match index {
             0 => "",
-            _ if index.saturating_add(1) == any.len() => " and ",
+            _ if index + 1 == any.len() => " and ",
             _ => ", ",
         })?;
         write!(f, "{}", feature.as_str().escape_debug())?;

@@ -7,6 +7,7 @@
 //! Emitters go through the lists of a [`Module`] in their order.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::OffloadKind;
 use crate::abi::Abi;
@@ -57,6 +58,13 @@ pub(crate) struct Blob {
     pub(crate) size: u64,
     /// `true` if they are one valid offload binary.
     pub(crate) package: bool,
+}
+
+impl Blob {
+    /// Returns its range in the input.
+    pub(crate) fn range(&self) -> Range<u64> {
+        self.offset..self.offset + self.size
+    }
 }
 
 /// A type. Functions have no type here: their parameters and result give it.
@@ -115,7 +123,7 @@ pub(crate) struct Global {
     pub(crate) hidden: bool,
     /// Never written, once it is relocated.
     pub(crate) constant: bool,
-    /// `true` if only the contents matter, not the address.
+    /// Its address does not matter, only its contents.
     pub(crate) unnamed_addr: bool,
     /// The section, if it has to be a certain one.
     pub(crate) section: Option<Name>,
@@ -447,13 +455,13 @@ impl Module {
         }
     }
 
-    /// Returns the size of a type in bytes on the target: 0 for [`Type::Void`], and for sizes of 2⁶⁴ or more.
+    /// Returns the size of a type in bytes on the target: 0 for [`Type::Void`].
     pub(crate) fn size_of(&self, ty: &Type) -> u64 {
         match ty {
             Type::Void => 0,
             Type::Int(bits) => u64::from(*bits).div_ceil(8),
             Type::Pointer => self.target.pointer_bytes(),
-            Type::Array(count, element) => self.size_of(element).checked_mul(*count).unwrap_or(0),
+            Type::Array(count, element) => self.size_of(element) * count,
             Type::Struct(_) | Type::Tuple(_) => self.struct_layout(self.fields(ty)).size,
         }
     }
@@ -476,12 +484,12 @@ impl Module {
         for field in fields {
             let align = self.align_of(field).max(1);
             // Structures of a few integers and pointers: nothing near 2⁶⁴.
-            let offset = layout.size.checked_next_multiple_of(align).unwrap_or(0);
+            let offset = layout.size.next_multiple_of(align);
             layout.offsets.push(offset);
-            layout.size = offset.saturating_add(self.size_of(field));
+            layout.size = offset + self.size_of(field);
             layout.align = layout.align.max(align);
         }
-        layout.size = layout.size.checked_next_multiple_of(layout.align).unwrap_or(0);
+        layout.size = layout.size.next_multiple_of(layout.align);
         layout
     }
 }

@@ -172,6 +172,13 @@ impl Error {
         Self::new(ErrorKind::Limit, "output has more than 2^64 bytes")
     }
 
+    /// Creates the error of a state that this crate never makes.
+    #[cold]
+    pub(crate) fn internal(what: &str) -> Self {
+        debug_assert!(false, "{what}");
+        Self::new(ErrorKind::Invalid, format!("internal error: {what}"))
+    }
+
     /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -50,8 +50,7 @@ impl Module {
                     w.write_all(b" c\"")?;
                     if let Some(blob) = self.blobs.get(*blob) {
                         let mut escape = Escape::new(&mut *w);
-                        let range = blob.offset..blob.offset.saturating_add(blob.size);
-                        inputs.copy(&blob.input, range, &mut escape)?;
+                        inputs.copy(&blob.input, blob.range(), &mut escape)?;
                         escape.finish()?;
                     }
                     w.write_all(b"\"")?;
@@ -78,7 +77,7 @@ impl Module {
         let mut text = Vec::new();
         // Nothing that is left can fail: memory is read and written.
         let _ = self.write_ir(&mut text, images.iter().copied());
-        Ok(String::from_utf8(text).unwrap_or_default())
+        String::from_utf8(text).map_err(|_| Error::internal("text that is not UTF-8"))
     }
 }
 
@@ -263,7 +262,7 @@ impl LocalNames {
         let mut name = |own: &str| match own {
             "" => {
                 let name = format!("%{number}");
-                number = number.saturating_add(1);
+                number += 1;
                 name
             }
             own => format!("%{}", Named(own)),

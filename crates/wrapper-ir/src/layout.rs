@@ -25,7 +25,7 @@ impl Output {
     /// Adds a part of an image. Images must come in ascending order, once each at most.
     pub(crate) fn push_image(&mut self, blob: &Blob) -> Result<(), Error> {
         self.check_room(blob.size)?;
-        self.0.push_input(blob.input, blob.offset..blob.offset.saturating_add(blob.size));
+        self.0.push_input(blob.input, blob.range());
         Ok(())
     }
 

@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
             if carried.is_empty() {
                 return;
             }
-            index = self.free_from(index.saturating_add(1));
+            index = self.free_from(index + 1);
         }
         if !carried.is_empty() {
             self.texts.push(carried);
@@ -86,7 +86,7 @@ impl<'a> Fields<'a> {
             let mut at = from;
             while at < to {
                 self.insert(at, "");
-                at = self.free_from(at.saturating_add(1));
+                at = self.free_from(at + 1);
             }
         }
     }
@@ -170,7 +170,7 @@ pub(super) fn normalize(text: &str, count: usize) -> String {
         fields.set(0, arch);
     }
 
-    let mut joined = String::with_capacity(text.len().saturating_add(16));
+    let mut joined = String::with_capacity(text.len() + 16);
     for (index, field) in fields.texts.iter().enumerate() {
         if index > 0 {
             joined.push('-');

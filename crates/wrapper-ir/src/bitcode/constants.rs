@@ -60,7 +60,7 @@ impl<'m> Constants<'m> {
         let (code, operands) = match constant {
             Constant::Symbol(name) => return self.symbol(name),
             Constant::Image { blob, .. } if *blob < self.image_types.len() => {
-                return Ok(self.first().saturating_add(to_u64(*blob)));
+                return Ok(self.first() + to_u64(*blob));
             }
             Constant::Image { blob, .. } => {
                 let text = format!("module refers to blob {blob}, which it does not have");
@@ -107,8 +107,7 @@ impl<'m> Constants<'m> {
 
     /// Returns the number of the first value of a function.
     pub(crate) fn end(&self) -> u64 {
-        let images = self.first().saturating_add(to_u64(self.image_types.len()));
-        images.saturating_add(to_u64(self.records.len()))
+        self.first() + to_u64(self.image_types.len() + self.records.len())
     }
 
     /// Writes the constants, to which nothing can be added any more. Images become holes, in

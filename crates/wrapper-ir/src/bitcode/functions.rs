@@ -51,7 +51,7 @@ impl<'m> Bodies<'m, '_> {
 impl Body<'_, '_, '_> {
     /// Instructions refer to values by how far back they are, counted from here.
     fn here(&self) -> u64 {
-        self.first.saturating_add(to_u64(self.defined))
+        self.first + to_u64(self.defined)
     }
 
     fn ty(&mut self, ty: &Type) -> Result<u64, Error> {
@@ -63,7 +63,7 @@ impl Body<'_, '_, '_> {
         match value {
             Value::Constant(constant) => self.bodies.constants.number(constant, self.bodies.types),
             Value::Local(local) if *local < self.function.locals.len() => {
-                Ok(self.first.saturating_add(to_u64(*local)))
+                Ok(self.first + to_u64(*local))
             }
             Value::Local(local) => Err(self.unknown_local(*local)),
         }
@@ -91,7 +91,7 @@ impl Body<'_, '_, '_> {
         match instruction.result {
             None => Ok(()),
             Some(local) if local == self.defined => {
-                self.defined = self.defined.saturating_add(1);
+                self.defined += 1;
                 Ok(())
             }
             Some(local) => Err(self.unknown_local(local)),
@@ -225,7 +225,7 @@ fn write_names(stream: &mut Writer, function: &Function, first: u64) -> Result<(
 
 /// Returns an alignment as records have it: 0 for none, else one more than the power of two.
 pub(crate) fn log_align(align: u64) -> u64 {
-    align.checked_ilog2().map_or(0, |log| u64::from(log).saturating_add(1))
+    align.checked_ilog2().map_or(0, |log| u64::from(log) + 1)
 }
 
 #[cfg(test)]

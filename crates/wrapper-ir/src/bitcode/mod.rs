@@ -140,8 +140,8 @@ impl Module {
         let mut written = 0;
         let blobs = self.blobs.iter().filter(|blob| blob.size != 0);
         for (blob, &hole) in blobs.zip(holes) {
-            let (before, after) =
-                rest.split_at_checked(hole.saturating_sub(written)).unwrap_or((rest, &[]));
+            let parts = rest.split_at_checked(hole - written);
+            let (before, after) = parts.ok_or_else(|| Error::internal("a hole past the end"))?;
             layout.push_bytes(before)?;
             layout.push_image(blob)?;
             (rest, written) = (after, hole);
@@ -213,7 +213,7 @@ fn variable(
         name_size,
         ty,
         flags,
-        init.map_or(0, |init| init.saturating_add(1)),
+        init.map_or(0, |init| init + 1),
         linkage(global.linkage),
         log_align(global.align),
         section,

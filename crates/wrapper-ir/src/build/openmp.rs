@@ -115,9 +115,8 @@ fn image_infos(module: &mut Module, wrapper: &Wrapper<'_>, count: u32) -> Result
         return Ok(Vec::new());
     }
     if u32::try_from(target_ids.len()) != Ok(count) {
-        let images = usize::try_from(count).unwrap_or(usize::MAX);
         let found = target_ids.len();
-        let text = format!("{images} device images have {found} target ids, expected one each");
+        let text = format!("{count} device images have {found} target ids, expected one each");
         return Err(Error::new(ErrorKind::Count, text));
     }
     let int = Type::Int(32);

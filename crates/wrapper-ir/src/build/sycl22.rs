@@ -168,7 +168,7 @@ fn last(module: &Module, records: &Records, array: &Name, count: u64) -> Constan
     Constant::Inside {
         global: array.clone(),
         // In memory as a whole.
-        offset: module.size_of(&records.ty).saturating_mul(count),
+        offset: module.size_of(&records.ty) * count,
         source: Type::array(count, records.ty.clone()),
         indices: vec![0, count],
         inbounds: false,

@@ -62,7 +62,7 @@ fn number(register: Register) -> u32 {
     match register {
         Register::First => X9,
         Register::Second => X10,
-        Register::Argument(index) => u32::try_from(index).unwrap_or_default() & 7,
+        Register::Argument(index) => index.into(),
         Register::Returned => 0,
     }
 }
@@ -103,11 +103,7 @@ impl Assembler for Aarch64 {
         8
     }
 
-    fn home_bytes(&self) -> u64 {
-        0
-    }
-
-    fn function_align(&self) -> u64 {
+    fn function_align(&self) -> usize {
         4
     }
 

@@ -19,8 +19,8 @@ pub(super) enum Register {
     First,
     /// Second operand of an operation.
     Second,
-    /// Argument of a call, or parameter, counted from 0.
-    Argument(usize),
+    /// Argument of a call, or parameter, counted from 0. Fewer than [`Assembler::argument_registers`].
+    Argument(u8),
     /// The result of a call.
     Returned,
 }
@@ -43,9 +43,11 @@ pub(super) trait Assembler {
     /// Returns the number of arguments in registers; the others go on the stack, 8 bytes each.
     fn argument_registers(&self) -> usize;
     /// Returns the number of bytes between the stack pointer and the first argument on the stack.
-    fn home_bytes(&self) -> u64;
+    fn home_bytes(&self) -> u64 {
+        0
+    }
     /// Returns the alignment of functions in bytes.
-    fn function_align(&self) -> u64;
+    fn function_align(&self) -> usize;
     /// Returns the code to append to.
     fn code(&mut self) -> &mut Code;
 
@@ -165,6 +167,13 @@ pub(super) struct Lowered {
     pub(super) prologue: Prologue,
 }
 
+impl Lowered {
+    /// Returns its size in bytes.
+    pub(super) fn size(&self) -> usize {
+        self.end - self.start
+    }
+}
+
 /// Adds a function to the code of `assembler`.
 ///
 /// # Errors
@@ -213,7 +222,7 @@ impl Slots {
             match &instruction.operation {
                 Operation::Call { arguments, .. } => {
                     let rest = arguments.len().saturating_sub(assembler.argument_registers());
-                    frame = frame.max(assembler.home_bytes().saturating_add(stack_bytes(rest)));
+                    frame = frame.max(assembler.home_bytes() + stack_bytes(rest));
                 }
                 Operation::Phi { .. } => phis.extend(instruction.result),
                 _ => {}
@@ -222,7 +231,7 @@ impl Slots {
         let mut slots = Self::default();
         let mut place = || {
             let slot = u32::try_from(frame).ok()?;
-            frame = frame.saturating_add(8);
+            frame += 8;
             (frame < FRAME_LIMIT).then_some(slot)
         };
         let too_many = || not_lowered(function, "more values than fit on the stack");
@@ -243,7 +252,7 @@ impl Slots {
 
 /// Returns the number of bytes that this many arguments take on the stack.
 fn stack_bytes(arguments: usize) -> u64 {
-    to_u64(arguments).saturating_mul(8)
+    to_u64(arguments) * 8
 }
 
 /// Returns the operands of an instruction.
@@ -282,9 +291,9 @@ impl<A: Assembler> Lowering<'_, A> {
             return Err(self.fault("parameters on the stack"));
         }
         self.assembler.enter(self.slots.frame);
-        for parameter in 0..self.function.parameters {
+        for (register, parameter) in (0..).zip(0..self.function.parameters) {
             if let Some(slot) = self.slots.locals.get(&parameter) {
-                self.assembler.store_slot(Register::Argument(parameter), *slot);
+                self.assembler.store_slot(Register::Argument(register), *slot);
             }
         }
         let function = self.function;
@@ -337,7 +346,7 @@ impl<A: Assembler> Lowering<'_, A> {
     }
 
     fn instruction(&mut self, index: usize, instruction: &Instruction) -> Result<(), Error> {
-        let next = index.saturating_add(1);
+        let next = index + 1;
         match &instruction.operation {
             Operation::Call { function, arguments } => {
                 self.arguments(arguments)?;
@@ -439,14 +448,14 @@ impl<A: Assembler> Lowering<'_, A> {
         let registers = self.assembler.argument_registers();
         // Arguments on the stack first: they pass through a register.
         for (argument, value) in arguments.iter().enumerate().skip(registers) {
-            let on_stack = stack_bytes(argument.saturating_sub(registers));
-            let slot = u32::try_from(self.assembler.home_bytes().saturating_add(on_stack));
+            let on_stack = stack_bytes(argument - registers);
+            let slot = u32::try_from(self.assembler.home_bytes() + on_stack);
             let slot = slot.map_err(|_| self.fault("too many arguments"))?;
             self.argument(Register::First, value)?;
             self.assembler.store_slot(Register::First, slot);
         }
-        for (argument, value) in arguments.iter().enumerate().take(registers) {
-            self.argument(Register::Argument(argument), value)?;
+        for (register, value) in (0..).zip(arguments).take(registers) {
+            self.argument(Register::Argument(register), value)?;
         }
         Ok(())
     }

@@ -8,7 +8,10 @@ use object::pod::bytes_of;
 
 use super::code::Assembler;
 use super::data;
-use super::model::{Content, Object, Section, Symbol, SymbolKind, pad, push_parts};
+use super::model::{
+    Content, Object, Section, Symbol, SymbolKind, advance, next_multiple, pad, push_parts,
+    symbol_number,
+};
 use super::pdata::{self, coff_kind};
 use crate::description::{Linkage, Module, Name};
 use crate::error::Error;
@@ -50,7 +53,7 @@ pub(super) fn lay_out(
     }
     for section in &mut object.sections {
         // The bytes hold what is added to the address.
-        section.set_addends(|kind| if kind == machine.pointer { 8 } else { 4 });
+        section.set_addends(|kind| if kind == machine.pointer { 8 } else { 4 })?;
     }
     write(module, machine, &object)
 }
@@ -63,10 +66,7 @@ fn add_directives(object: &mut Object) -> Result<(), Error> {
         return Ok(());
     }
     let index = object.section(&Name::Borrowed(".drectve"), Content::Directive);
-    match object.sections.get_mut(index) {
-        Some(section) => section.push(text.as_bytes()),
-        None => Ok(()),
-    }
+    object.at(index)?.push(text.as_bytes())
 }
 
 fn too_large(size: u64) -> Error {
@@ -83,7 +83,7 @@ struct Strings(Vec<u8>);
 impl Strings {
     /// Returns the place of a name, counted from the size.
     fn add(&mut self, name: &str) -> Result<u32, Error> {
-        let at = narrow(to_u64(self.0.len()).saturating_add(4))?;
+        let at = narrow(to_u64(self.0.len()) + 4)?;
         self.0.extend_from_slice(name.as_bytes());
         self.0.push(0);
         Ok(at)
@@ -98,16 +98,17 @@ fn short_name(name: &str) -> Option<[u8; 8]> {
 }
 
 fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Output, Error> {
+    let count = object.sections.len();
+    let count16 = u16::try_from(count).map_err(|_| too_large(to_u64(count)))?;
     let mut strings = Strings(Vec::new());
-    let mut symbols = Symbols { bytes: Vec::new(), count: 0 };
+    let mut symbols = Symbols { bytes: Vec::new() };
     let mut numbers = Vec::new();
     for symbol in &object.symbols {
         numbers.push(symbols.add(symbol, object, &mut strings)?);
     }
     // In the file: header, section headers, sections with their relocations, symbols, names.
-    let count = object.sections.len();
-    let headers = to_u64(count).saturating_mul(to_u64(size_of::<ImageSectionHeader>()));
-    let mut end = to_u64(size_of::<ImageFileHeader>()).saturating_add(headers);
+    let headers = size_of::<ImageFileHeader>() + count * size_of::<ImageSectionHeader>();
+    let mut end = to_u64(headers);
     let mut table = Vec::new();
     for section in &object.sections {
         let (mut header, after) = header(section, end, &mut strings)?;
@@ -122,10 +123,10 @@ fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Output, 
     let mut layout = Output::new(&module.inputs);
     let header = ImageFileHeader {
         machine: machine.number.into(),
-        number_of_sections: u16::try_from(count).map_err(|_| too_large(to_u64(count)))?.into(),
+        number_of_sections: count16.into(),
         time_date_stamp: 0.into(),
         pointer_to_symbol_table: narrow(end)?.into(),
-        number_of_symbols: symbols.count.into(),
+        number_of_symbols: symbols.count()?.into(),
         size_of_optional_header: 0.into(),
         characteristics: pe::FileFlags(0).into(),
     };
@@ -135,7 +136,7 @@ fn write(module: &Module, machine: &Machine, object: &Object) -> Result<Output, 
         push_section(&mut layout, section, &numbers)?;
     }
     layout.push_bytes(&symbols.bytes)?;
-    layout.push_bytes(&narrow(to_u64(strings.0.len()).saturating_add(4))?.to_le_bytes())?;
+    layout.push_bytes(&narrow(to_u64(strings.0.len()) + 4)?.to_le_bytes())?;
     layout.push_bytes(&strings.0)?;
     narrow(layout.size())?;
     Ok(layout)
@@ -161,9 +162,9 @@ fn header(
     let mut characteristics = characteristics(section)?;
     let mut end = end;
     if section.content != Content::Zeros && size != 0 {
-        let start = start_after(section, end)?;
+        let start = next_multiple(end, section.file_align())?;
         header.pointer_to_raw_data = narrow(start)?.into();
-        end = start.saturating_add(section.size);
+        end = advance(start, section.size)?;
     }
     if !section.relocations.is_empty() {
         header.pointer_to_relocations = narrow(end)?.into();
@@ -172,17 +173,11 @@ fn header(
         if count == u16::MAX {
             characteristics |= pe::IMAGE_SCN_LNK_NRELOC_OVFL;
         }
-        let records = section.relocations.len().saturating_add(usize::from(count == u16::MAX));
-        let bytes = to_u64(records).saturating_mul(to_u64(size_of::<ImageRelocation>()));
-        end = end.saturating_add(bytes);
+        let records = section.relocations.len() + usize::from(count == u16::MAX);
+        end = advance(end, to_u64(records * size_of::<ImageRelocation>()))?;
     }
     header.characteristics = characteristics.into();
     Ok((header, end))
-}
-
-/// Returns the file offset for the contents of a section.
-fn start_after(section: &Section, end: u64) -> Result<u64, Error> {
-    end.checked_next_multiple_of(section.file_align()).ok_or_else(Error::output_too_large)
 }
 
 fn characteristics(section: &Section) -> Result<pe::SectionFlags, Error> {
@@ -206,13 +201,13 @@ fn characteristics(section: &Section) -> Result<pe::SectionFlags, Error> {
         return Err(Error::bad_align(section.align, LIMIT));
     }
     // 1 byte is 1, 2 bytes are 2, 4 bytes are 3.
-    let align = pe::SectionFlags(section.align.trailing_zeros().saturating_add(1) << 20);
+    let align = pe::SectionFlags((section.align.trailing_zeros() + 1) << 20);
     Ok(bits.with_align(align))
 }
 
 fn push_section(layout: &mut Output, section: &Section, numbers: &[u32]) -> Result<(), Error> {
     if section.content != Content::Zeros && section.size != 0 {
-        let start = start_after(section, layout.size())?;
+        let start = next_multiple(layout.size(), section.file_align())?;
         pad(layout, start)?;
         push_parts(layout, section)?;
     }
@@ -220,15 +215,16 @@ fn push_section(layout: &mut Output, section: &Section, numbers: &[u32]) -> Resu
     if count >= u16::MAX.into() {
         // The first one says how many there are, itself among them.
         let first = ImageRelocation {
-            virtual_address: narrow(count.saturating_add(1))?.into(),
+            virtual_address: narrow(count + 1)?.into(),
             symbol_table_index: 0.into(),
             typ: pe::RelocationType(0).into(),
         };
         layout.push_bytes(bytes_of(&first))?;
     }
     for relocation in &section.relocations {
-        let number = numbers.get(relocation.symbol).copied().unwrap_or_default();
-        let kind = u16::try_from(relocation.kind).unwrap_or_default();
+        let number = symbol_number(numbers, relocation)?;
+        let kind = u16::try_from(relocation.kind);
+        let kind = kind.map_err(|_| Error::internal("a relocation of another format"))?;
         let record = ImageRelocation {
             virtual_address: narrow(relocation.offset)?.into(),
             symbol_table_index: number.into(),
@@ -247,13 +243,17 @@ fn comdat<'a>(symbol: &Symbol, object: &'a Object) -> Option<&'a Section> {
     }
 }
 
+/// Records of symbols, with auxiliary ones.
 struct Symbols {
     bytes: Vec<u8>,
-    /// Records, auxiliary ones too.
-    count: u32,
 }
 
 impl Symbols {
+    /// Returns the number of records.
+    fn count(&self) -> Result<u32, Error> {
+        narrow(to_u64(self.bytes.len() / size_of::<ImageSymbol>()))
+    }
+
     /// Adds a symbol, and returns its number.
     fn add(
         &mut self,
@@ -261,8 +261,9 @@ impl Symbols {
         object: &Object,
         strings: &mut Strings,
     ) -> Result<u32, Error> {
-        let number = |section: usize| u16::try_from(section.saturating_add(1)).unwrap_or_default();
-        let section = symbol.section.map_or(0, number);
+        // Counted from 1; 0 is none.
+        let section = symbol.section.map_or(0, |section| section + 1);
+        let section = u16::try_from(section).map_err(|_| too_large(to_u64(section)))?;
         if let Some(definition) = comdat(symbol, object) {
             self.add_section(definition, section, strings)?;
         }
@@ -307,7 +308,6 @@ impl Symbols {
             high_number: 0.into(),
         };
         self.bytes.extend_from_slice(bytes_of(&definition));
-        self.count = self.count.saturating_add(1);
         Ok(())
     }
 
@@ -343,9 +343,8 @@ impl Symbols {
             storage_class: class,
             number_of_aux_symbols: auxiliaries,
         };
+        let number = self.count()?;
         self.bytes.extend_from_slice(bytes_of(&record));
-        let number = self.count;
-        self.count = self.count.saturating_add(1);
         Ok(number)
     }
 }

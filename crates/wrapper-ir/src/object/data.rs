@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::code::{Assembler, Code, Lowered, ReferenceTarget, lower};
-use super::model::{Content, Object, Relocation, Section, Symbol, SymbolKind};
+use super::model::{Content, Object, Relocation, Symbol, SymbolKind, advance};
 use crate::description::{Constant, Global, Linkage, Module, Name};
 use crate::error::Error;
 use crate::object_format::ObjectFormat;
 use crate::to_u64;
 
-/// A function in the section of code, which is the first section.
+/// The section of code, which is the first.
+const CODE: usize = 0;
+
+/// A function in the section of code.
 #[derive(Debug)]
 pub(super) struct PlacedFunction {
     /// Index of the symbol.
@@ -39,9 +42,7 @@ pub(super) fn build(
     }
     let code = std::mem::take(assembler.code());
     builder.references(&code)?;
-    if let Some(section) = builder.object.sections.first_mut() {
-        section.push(&code.bytes)?;
-    }
+    builder.object.at(CODE)?.push(&code.bytes)?;
     for (startups, content) in
         [(&module.constructors, Content::Constructors), (&module.destructors, Content::Destructors)]
     {
@@ -80,12 +81,10 @@ impl Builder<'_> {
         let name = defined().find_map(|function| function.section.clone());
         let name = name.unwrap_or(Name::Borrowed(".text"));
         let section = self.object.section(&name, Content::Code);
-        if let Some(section) = self.object.sections.get_mut(section) {
-            section.align = assembler.function_align();
-        }
+        self.object.at(section)?.align = to_u64(assembler.function_align());
         let mut functions = Vec::new();
         for function in defined() {
-            let align = usize::try_from(assembler.function_align()).unwrap_or(1);
+            let align = assembler.function_align();
             let bytes = &mut assembler.code().bytes;
             bytes.resize(bytes.len().next_multiple_of(align), FILLER);
             let lowered = lower(self.module, function, assembler)?;
@@ -93,7 +92,7 @@ impl Builder<'_> {
                 name: function.name.clone(),
                 section: Some(section),
                 offset: to_u64(lowered.start),
-                size: to_u64(lowered.end.saturating_sub(lowered.start)),
+                size: to_u64(lowered.size()),
                 linkage: function.linkage,
                 hidden: false,
                 kind: SymbolKind::Function,
@@ -109,7 +108,7 @@ impl Builder<'_> {
         for (number, at) in code.labels.iter().enumerate() {
             labels.push(self.object.define(Symbol {
                 name: format!(".Lpcrel_hi{number}").into(),
-                section: Some(0),
+                section: Some(CODE),
                 offset: to_u64(*at),
                 size: 0,
                 linkage: Linkage::Internal,
@@ -120,15 +119,15 @@ impl Builder<'_> {
         for reference in &code.references {
             let symbol = match &reference.target {
                 ReferenceTarget::Symbol(name) => self.symbol(name)?,
-                // One for each was made above.
-                ReferenceTarget::Label(label) => labels.get(*label).copied().unwrap_or_default(),
+                ReferenceTarget::Label(label) => {
+                    let label = labels.get(*label).copied();
+                    label.ok_or_else(|| Error::internal("a reference to no label"))?
+                }
             };
             let offset = to_u64(reference.at);
             let relocation =
                 Relocation { offset, kind: reference.kind, symbol, addend: reference.addend };
-            if let Some(section) = self.object.sections.first_mut() {
-                section.relocations.push(relocation);
-            }
+            self.object.at(CODE)?.relocations.push(relocation);
         }
         Ok(())
     }
@@ -139,7 +138,7 @@ impl Builder<'_> {
         let index = self.object.section(&name, content);
         let align = global.align.max(self.module.align_of(&global.ty));
         let retain = self.kept.contains(global.name.as_ref());
-        let section = self.in_section(index)?;
+        let section = self.object.at(index)?;
         section.writable |= !global.constant;
         section.retain |= retain;
         let offset = section.align_to(align)?;
@@ -184,12 +183,12 @@ impl Builder<'_> {
             Constant::Int { bits, value } => {
                 let bytes = value.to_le_bytes();
                 let size = usize::from(*bits).div_ceil(8);
-                self.in_section(index)?.push(bytes.get(..size).unwrap_or(&bytes))
+                self.object.at(index)?.push(bytes.get(..size).unwrap_or(&bytes))
             }
-            Constant::Null => self.in_section(index)?.push(&[0; 8]),
+            Constant::Null => self.object.at(index)?.push(&[0; 8]),
             Constant::Zero(ty) => {
                 let size = self.module.size_of(ty);
-                self.in_section(index)?.push_zeros(size)
+                self.object.at(index)?.push_zeros(size)
             }
             Constant::Symbol(symbol) => self.pointer(index, symbol, 0),
             Constant::Inside { global: symbol, offset, .. } => {
@@ -197,11 +196,11 @@ impl Builder<'_> {
                 let addend = addend.map_err(|_| not_native(symbol, "an address too far"))?;
                 self.pointer(index, symbol, addend)
             }
-            Constant::Bytes(bytes) => self.in_section(index)?.push(bytes),
+            Constant::Bytes(bytes) => self.object.at(index)?.push(bytes),
             Constant::Image { blob, .. } => {
                 let found = self.module.blobs.get(*blob);
                 let blob = found.ok_or_else(|| not_native(&global.name, "no such image"))?.clone();
-                let section = self.in_section(index)?;
+                let section = self.object.at(index)?;
                 if section.content == Content::Packages && !blob.package {
                     section.content = Content::Data;
                 }
@@ -215,7 +214,7 @@ impl Builder<'_> {
                 if layout.offsets.len() != fields.len() {
                     return Err(not_native(&global.name, "other fields than its structure"));
                 }
-                let start = self.in_section(index)?.size;
+                let start = self.object.at(index)?.size;
                 for (offset, field) in layout.offsets.iter().zip(fields) {
                     self.fill(index, start, *offset)?;
                     self.constant(index, global, field)?;
@@ -227,23 +226,19 @@ impl Builder<'_> {
 
     /// Adds zeros up to `offset` after `start`.
     fn fill(&mut self, index: usize, start: u64, offset: u64) -> Result<(), Error> {
-        let section = self.in_section(index)?;
-        let end = start.saturating_add(offset);
-        section.push_zeros(end.saturating_sub(section.size))
+        let section = self.object.at(index)?;
+        let end = advance(start, offset)?;
+        let count = end.checked_sub(section.size);
+        section.push_zeros(count.ok_or_else(|| Error::internal("a field larger than its type"))?)
     }
 
     /// Adds an address.
     fn pointer(&mut self, index: usize, symbol: &Name, addend: i64) -> Result<(), Error> {
         let (kind, symbol) = (self.pointer, self.symbol(symbol)?);
-        let section = self.in_section(index)?;
+        let section = self.object.at(index)?;
         let offset = section.align_to(8)?;
         section.relocations.push(Relocation { offset, kind, symbol, addend });
         section.push(&[0; 8])
-    }
-
-    fn in_section(&mut self, index: usize) -> Result<&mut Section, Error> {
-        // Sections are never removed.
-        self.object.sections.get_mut(index).ok_or_else(Error::output_too_large)
     }
 
     /// Returns the symbol of a variable or function; one that is not defined yet is declared, and becomes
@@ -299,7 +294,7 @@ fn startup_section(module: &Module, content: Content, priority: u32) -> Name {
         return match priority {
             DEFAULT => name.into(),
             // They run from the end.
-            _ => format!("{name}.{:05}", DEFAULT.saturating_sub(priority)).into(),
+            _ => format!("{name}.{:05}", DEFAULT - priority).into(),
         };
     }
     // Microsoft's runtime goes through these in the order of their names, with its own parts at

@@ -6,7 +6,10 @@ use object::pod::{bytes_of, bytes_of_slice};
 
 use super::code::Assembler;
 use super::data;
-use super::model::{Content, Object, Section, Symbol, SymbolKind, pad, push_parts};
+use super::model::{
+    Content, Object, Section, Symbol, SymbolKind, advance, next_multiple, pad, push_parts,
+    symbol_number,
+};
 use super::unwind::{self, Rules};
 use crate::description::{Linkage, Module, Name};
 use crate::error::Error;
@@ -115,7 +118,7 @@ pub(super) fn lay_out(
 fn add_property(object: &mut Object, machine: &Machine) -> Result<(), Error> {
     let Some((kind, bits)) = machine.property else { return Ok(()) };
     let index = object.section(&Name::Borrowed(".note.gnu.property"), Content::Notes);
-    let Some(section) = object.sections.get_mut(index) else { return Ok(()) };
+    let section = object.at(index)?;
     section.align = 8;
     // Sizes of name and description, type, name; then the property: type, size, bits, padding.
     let (note, owner) = (elf::NT_GNU_PROPERTY_TYPE_0.0, u32::from_le_bytes(*b"GNU\0"));
@@ -187,7 +190,7 @@ impl<'a> Writer<'a> {
                 self.symbols.extend_from_slice(bytes_of(&record));
                 *known = number;
                 // The names alone would not fit before.
-                number = number.saturating_add(1);
+                number += 1;
             }
             if local {
                 self.local_symbols = number;
@@ -202,12 +205,10 @@ impl<'a> Writer<'a> {
         let object = self.object;
         let sections = to_u64(object.sections.len());
         let with_relocations = object.sections.iter().filter(|s| !s.relocations.is_empty());
-        let symbols_at =
-            sections.saturating_add(to_u64(with_relocations.count())).saturating_add(1);
-        let count = symbols_at.saturating_add(2);
+        let count = sections + to_u64(with_relocations.count()) + 3;
         let count16 = u16::try_from(count).ok().filter(|count| *count < elf::SHN_LORESERVE);
         let count16 = count16.ok_or_else(|| too_large(count, elf::SHN_LORESERVE.into()))?;
-        let symbols_at = u32::try_from(symbols_at).unwrap_or(u32::MAX);
+        let symbols_at = u32::from(count16) - 2;
 
         let mut headers = vec![no_section()];
         let mut end = to_u64(size_of::<FileHeader>());
@@ -225,7 +226,7 @@ impl<'a> Writer<'a> {
             }
             let offset = next_multiple(end, 8)?;
             let entry = to_u64(size_of::<Relocation>());
-            let size = to_u64(section.relocations.len()).saturating_mul(entry);
+            let size = to_u64(section.relocations.len()) * entry;
             headers.push(SectionHeader {
                 sh_name: self.strings.add(&format!(".rela{}", section.name))?.into(),
                 sh_type: elf::SHT_RELA.into(),
@@ -246,7 +247,7 @@ impl<'a> Writer<'a> {
             sh_type: elf::SHT_SYMTAB.into(),
             sh_offset: offset.into(),
             sh_size: to_u64(self.symbols.len()).into(),
-            sh_link: symbols_at.saturating_add(1).into(),
+            sh_link: (symbols_at + 1).into(),
             sh_info: self.local_symbols.into(),
             sh_addralign: 8.into(),
             sh_entsize: to_u64(size_of::<SymbolRecord>()).into(),
@@ -279,11 +280,11 @@ impl<'a> Writer<'a> {
             pad(&mut layout, start)?;
             push_parts(&mut layout, section)?;
         }
-        for section in self.object.sections.iter().filter(|s| !s.relocations.is_empty()) {
-            pad(&mut layout, starts.next().unwrap_or_default())?;
+        let related = self.object.sections.iter().filter(|s| !s.relocations.is_empty());
+        for (section, start) in related.zip(starts.by_ref()) {
+            pad(&mut layout, start)?;
             for relocation in &section.relocations {
-                let symbol = self.symbol_numbers.get(relocation.symbol);
-                let symbol = symbol.copied().unwrap_or_default();
+                let symbol = symbol_number(&self.symbol_numbers, relocation)?;
                 let kind = elf::RelocationType(relocation.kind);
                 let record = Relocation {
                     r_offset: relocation.offset.into(),
@@ -333,7 +334,7 @@ impl<'a> Writer<'a> {
             e_phnum: 0.into(),
             e_shentsize: 64.into(),
             e_shnum: count.into(),
-            e_shstrndx: elf::SymbolSection(count.saturating_sub(1)).into(),
+            e_shstrndx: elf::SymbolSection(count - 1).into(),
         }
     }
 
@@ -423,7 +424,7 @@ fn elf_symbol(symbol: &Symbol, name: u32) -> Result<SymbolRecord, Error> {
     let section = match symbol.section {
         None => elf::SHN_UNDEF,
         Some(index) => {
-            let number = to_u64(index).saturating_add(1);
+            let number = to_u64(index) + 1;
             let limit = elf::SHN_LORESERVE.into();
             elf::SymbolSection(u16::try_from(number).map_err(|_| too_large(number, limit))?)
         }
@@ -437,12 +438,4 @@ fn elf_symbol(symbol: &Symbol, name: u32) -> Result<SymbolRecord, Error> {
         st_value: symbol.offset.into(),
         st_size: symbol.size.into(),
     })
-}
-
-fn next_multiple(end: u64, align: u64) -> Result<u64, Error> {
-    end.checked_next_multiple_of(align.max(1)).ok_or_else(Error::output_too_large)
-}
-
-fn advance(end: u64, size: u64) -> Result<u64, Error> {
-    end.checked_add(size).ok_or_else(Error::output_too_large)
 }

@@ -113,8 +113,13 @@ impl Object {
                 parts: Vec::new(),
                 relocations: Vec::new(),
             });
-            self.sections.len().saturating_sub(1)
+            self.sections.len() - 1
         })
+    }
+
+    /// Returns the section with an index that [`section`](Self::section) returned: sections are never removed.
+    pub(super) fn at(&mut self, index: usize) -> Result<&mut Section, Error> {
+        self.sections.get_mut(index).ok_or_else(|| Error::internal("no such section"))
     }
 
     /// Adds a symbol, or completes the one of that name. Returns its index.
@@ -149,30 +154,16 @@ impl Section {
 
     /// Writes the addends of relocations, which are 0 if they are in the record of the format or in an instruction, to the
     /// bytes that they apply to. `width` is the size of the field of a type of relocation in bytes.
-    pub(super) fn set_addends(&mut self, width: impl Fn(u32) -> usize) {
+    pub(super) fn set_addends(&mut self, width: impl Fn(u32) -> usize) -> Result<(), Error> {
         for relocation in self.relocations.iter().filter(|relocation| relocation.addend != 0) {
-            let mut at = relocation.offset;
-            for part in &mut self.parts {
-                let size = match part {
-                    Part::Bytes(bytes) => {
-                        let start = usize::try_from(at).ok();
-                        if let Some(field) = start.and_then(|start| bytes.get_mut(start..)) {
-                            let addend = relocation.addend.to_le_bytes();
-                            for (to, from) in
-                                field.iter_mut().zip(addend).take(width(relocation.kind))
-                            {
-                                *to = from;
-                            }
-                            break;
-                        }
-                        to_u64(bytes.len())
-                    }
-                    Part::Image(blob) => blob.size,
-                    Part::Zeros(count) => *count,
-                };
-                at = at.saturating_sub(size);
+            let field = bytes_at(&mut self.parts, relocation.offset);
+            let field = field.and_then(|bytes| bytes.get_mut(..width(relocation.kind)));
+            let field = field.ok_or_else(|| Error::internal("a relocation outside of bytes"))?;
+            for (to, from) in field.iter_mut().zip(relocation.addend.to_le_bytes()) {
+                *to = from;
             }
         }
+        Ok(())
     }
 
     /// Adds bytes.
@@ -207,17 +198,49 @@ impl Section {
     /// Adds zeros up to a multiple of `align`, and gives the section that alignment if it has less. Aligns the next
     /// bytes.
     pub(super) fn align_to(&mut self, align: u64) -> Result<u64, Error> {
-        let align = align.max(1);
-        let end = self.size.checked_next_multiple_of(align).ok_or_else(Error::output_too_large)?;
-        self.push_zeros(end.saturating_sub(self.size))?;
+        let end = next_multiple(self.size, align)?;
+        self.push_zeros(end - self.size)?;
         self.align = self.align.max(align);
         Ok(end)
     }
 
     fn grow(&mut self, size: u64) -> Result<(), Error> {
-        self.size = self.size.checked_add(size).ok_or_else(Error::output_too_large)?;
+        self.size = advance(self.size, size)?;
         Ok(())
     }
+}
+
+/// Returns the bytes from an offset in a section to the end of their part; `None` for an image or zeros.
+fn bytes_at(parts: &mut [Part], mut at: u64) -> Option<&mut [u8]> {
+    for part in parts {
+        let size = match part {
+            Part::Bytes(bytes) => to_u64(bytes.len()),
+            Part::Image(blob) => blob.size,
+            Part::Zeros(count) => *count,
+        };
+        match (at.checked_sub(size), part) {
+            (Some(rest), _) => at = rest,
+            (None, Part::Bytes(bytes)) => return bytes.get_mut(usize::try_from(at).ok()?..),
+            (None, _) => return None,
+        }
+    }
+    None
+}
+
+/// Returns the offset after `size` bytes.
+pub(super) fn advance(end: u64, size: u64) -> Result<u64, Error> {
+    end.checked_add(size).ok_or_else(Error::output_too_large)
+}
+
+/// Returns the offset, aligned.
+pub(super) fn next_multiple(end: u64, align: u64) -> Result<u64, Error> {
+    end.checked_next_multiple_of(align.max(1)).ok_or_else(Error::output_too_large)
+}
+
+/// Returns the number that a format gives to the symbol of a relocation.
+pub(super) fn symbol_number(numbers: &[u32], relocation: &Relocation) -> Result<u32, Error> {
+    let number = numbers.get(relocation.symbol).copied();
+    number.ok_or_else(|| Error::internal("a relocation without a symbol"))
 }
 
 /// Adds the contents of a section to a file.
@@ -231,7 +254,8 @@ pub(super) fn push_parts(layout: &mut Output, section: &Section) -> Result<(), E
 
 /// Adds zeros to a file up to an offset.
 pub(super) fn pad(layout: &mut Output, to: u64) -> Result<(), Error> {
-    let count = to.saturating_sub(layout.size());
+    let count = to.checked_sub(layout.size());
+    let count = count.ok_or_else(|| Error::internal("a part before the end of the last"))?;
     // Fewer than an alignment: kept with the bytes around them.
     let zeros = [0; 8];
     match usize::try_from(count).ok().and_then(|count| zeros.get(..count)) {

@@ -8,6 +8,7 @@ use super::data::PlacedFunction;
 use super::model::{Content, Object, Relocation, Symbol, SymbolKind};
 use crate::description::{Linkage, Name};
 use crate::error::Error;
+use crate::to_u64;
 
 /// Returns the type of a relocation, as descriptions of relocations have it.
 pub(super) const fn coff_kind(kind: pe::RelocationType) -> u32 {
@@ -49,21 +50,22 @@ pub(super) fn add(
         Rules::Arm64 => pe::IMAGE_REL_ARM64_ADDR32NB,
     });
     for function in functions {
-        let size = i64::try_from(size_of_function(function)).unwrap_or_default();
+        let addend = |offset| i64::try_from(offset).map_err(|_| Error::output_too_large());
+        let size = addend(to_u64(function.lowered.size()))?;
         // The end of a function is in the table or in the record.
         let (record, end) = match rules {
-            Rules::X86_64 => (Some(unwind_info(function)), Some((function.symbol, size))),
+            Rules::X86_64 => (Some(unwind_info(function)?), Some((function.symbol, size))),
             Rules::Arm64 => (exception_record(function), None),
         };
         let record = record.ok_or_else(|| {
             let symbol = object.symbols.get(function.symbol);
             Error::not_native(symbol.map_or("", |symbol| &symbol.name), "more than 31 returns")
         })?;
-        let Some(section) = object.sections.get_mut(unwind) else { continue };
-        let at = i64::try_from(section.align_to(4)?).unwrap_or_default();
+        let section = object.at(unwind)?;
+        let at = addend(section.align_to(4)?)?;
         section.push(&record)?;
         let fields = iter::once((function.symbol, 0)).chain(end).chain([(start, at)]);
-        let Some(section) = object.sections.get_mut(table) else { continue };
+        let section = object.at(table)?;
         for (symbol, addend) in fields {
             let offset = section.align_to(4)?;
             section.relocations.push(Relocation { offset, kind: relative, symbol, addend });
@@ -73,29 +75,26 @@ pub(super) fn add(
     Ok(())
 }
 
-fn size_of_function(function: &PlacedFunction) -> usize {
-    function.lowered.end.saturating_sub(function.lowered.start)
-}
-
 /// Returns the `UNWIND_INFO` of a function whose prologue only takes bytes from the stack.
-fn unwind_info(function: &PlacedFunction) -> Vec<u8> {
+fn unwind_info(function: &PlacedFunction) -> Result<Vec<u8>, Error> {
     const ALLOCATE_LARGE: u8 = 1;
     const ALLOCATE_SMALL: u8 = 2;
 
     let prologue = &function.lowered.prologue;
-    let length = u8::try_from(prologue.length).unwrap_or_default();
-    // Units of 8 bytes; frames are far smaller than what 16 bits hold of them.
-    let units = u16::try_from(prologue.frame / 8).unwrap_or_default();
-    match u8::try_from(units) {
+    let large = |_| Error::internal("a large prologue");
+    let length = u8::try_from(prologue.length).map_err(large)?;
+    // Units of 8 bytes.
+    let units = u16::try_from(prologue.frame / 8).map_err(large)?;
+    Ok(match u8::try_from(units) {
         Ok(units @ 1..=16) => {
-            let code = units.saturating_sub(1) << 4 | ALLOCATE_SMALL;
+            let code = (units - 1) << 4 | ALLOCATE_SMALL;
             vec![1, length, 1, 0, length, code, 0, 0]
         }
         _ => {
             let [low, high] = units.to_le_bytes();
             vec![1, length, 2, 0, length, ALLOCATE_LARGE, low, high]
         }
-    }
+    })
 }
 
 /// Returns the `IMAGE_ARM64_RUNTIME_FUNCTION_ENTRY_XDATA` of a function: a header, the places of the epilogues, and a
@@ -110,7 +109,7 @@ fn exception_record(function: &PlacedFunction) -> Option<Vec<u8>> {
 
     let frame = &function.lowered.prologue;
     // Units of 16 bytes; frames are smaller than 32 KiB.
-    let units = u16::try_from(frame.frame / 16).unwrap_or_default();
+    let units = u16::try_from(frame.frame / 16).ok()?;
     let allocate = match u8::try_from(units) {
         Ok(0) => vec![],
         Ok(units @ 1..32) => vec![units],
@@ -124,11 +123,11 @@ fn exception_record(function: &PlacedFunction) -> Option<Vec<u8>> {
     // Places and sizes of code in units of 4 bytes, with 18 bits.
     let words = |bytes: usize| u32::try_from(bytes / 4).ok().filter(|words| *words < 1 << 18);
     let count = u32::try_from(frame.epilogues.len()).ok().filter(|count| *count < 32)?;
-    let header = words(size_of_function(function))? | count << 22 | words(codes.len())? << 27;
+    let header = words(function.lowered.size())? | count << 22 | words(codes.len())? << 27;
     let mut record = header.to_le_bytes().to_vec();
     for at in &frame.epilogues {
         let first_code = u32::try_from(prologue.len()).ok()?;
-        let epilogue = words(at.saturating_sub(function.lowered.start))? | first_code << 22;
+        let epilogue = words(at - function.lowered.start)? | first_code << 22;
         record.extend(epilogue.to_le_bytes());
     }
     record.extend(codes);

@@ -35,16 +35,14 @@ fn number(register: Register) -> u32 {
     match register {
         Register::First => T0,
         Register::Second => T1,
-        Register::Argument(index) => {
-            A0.saturating_add(u32::try_from(index).unwrap_or_default() & 7)
-        }
+        Register::Argument(index) => A0 + u32::from(index),
         Register::Returned => A0,
     }
 }
 
 /// Returns the number of bytes to take from the stack: the return address is at the top.
 fn frame_bytes(least: u32) -> u32 {
-    least.saturating_add(8).next_multiple_of(16)
+    (least + 8).next_multiple_of(16)
 }
 
 /// Returns an instruction with the lower 12 bits of an immediate.
@@ -75,7 +73,7 @@ impl Riscv64 {
         let (opcode, base) = match i32::try_from(value) {
             Ok(_) if rest == 0 => (ADD_IMMEDIATE, 0),
             Ok(_) => {
-                let upper = u32::try_from(rest & 0xffff_f000).unwrap_or_default();
+                let upper = (rest & 0xffff_f000) as u32;
                 self.code.word(upper | to << 7 | UPPER_IMMEDIATE);
                 (ADD_WORD_IMMEDIATE, to)
             }
@@ -86,7 +84,7 @@ impl Riscv64 {
             }
         };
         if low != 0 || base == 0 {
-            let low = u32::try_from(low & 0xfff).unwrap_or_default();
+            let low = (low & 0xfff) as u32;
             self.code.word(immediate_type(opcode, 0, to, base, low));
         }
     }
@@ -120,11 +118,7 @@ impl Assembler for Riscv64 {
         8
     }
 
-    fn home_bytes(&self) -> u64 {
-        0
-    }
-
-    fn function_align(&self) -> u64 {
+    fn function_align(&self) -> usize {
         4
     }
 
@@ -135,14 +129,14 @@ impl Assembler for Riscv64 {
     fn enter(&mut self, frame: u32) {
         let frame = frame_bytes(frame);
         self.code.word(immediate_type(ADD_IMMEDIATE, 0, SP, SP, frame.wrapping_neg()));
-        self.code.word(store_type(DOUBLE, RA, SP, frame.saturating_sub(8)));
+        self.code.word(store_type(DOUBLE, RA, SP, frame - 8));
         let dwarf = super::unwind::frame_of_riscv64(frame);
         self.code.prologue = Prologue { length: 8, frame, dwarf, ..Prologue::default() };
     }
 
     fn leave(&mut self, frame: u32) {
         let frame = frame_bytes(frame);
-        self.code.word(immediate_type(LOAD, DOUBLE, RA, SP, frame.saturating_sub(8)));
+        self.code.word(immediate_type(LOAD, DOUBLE, RA, SP, frame - 8));
         self.code.word(immediate_type(ADD_IMMEDIATE, 0, SP, SP, frame));
         self.code.word(0x0000_8067); // ret
     }

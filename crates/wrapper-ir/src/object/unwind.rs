@@ -6,6 +6,7 @@ use super::data::PlacedFunction;
 use super::model::{Content, Object, Relocation};
 use crate::description::Name;
 use crate::error::Error;
+use crate::object_format::ObjectFormat;
 use crate::to_u64;
 
 // DWARF 5, section 7.24. Offsets are in units of 8 bytes, locations in bytes.
@@ -41,8 +42,7 @@ pub(super) const RISCV64: Rules =
 
 /// Returns rules: after this many bytes of code, the frame has this size.
 pub(super) fn frame_of(length: usize, frame: u32) -> Vec<u8> {
-    let mut bytes = advance(length);
-    bytes.push(DEFINE_FRAME_OFFSET);
+    let mut bytes = vec![advance(length), DEFINE_FRAME_OFFSET];
     push_leb128(&mut bytes, frame);
     bytes
 }
@@ -51,27 +51,26 @@ pub(super) fn frame_of(length: usize, frame: u32) -> Vec<u8> {
 pub(super) fn frame_of_aarch64() -> Vec<u8> {
     let mut bytes = frame_of(8, 16);
     bytes.extend([OFFSET | 29, 2, OFFSET | 30, 1]);
-    bytes.extend(advance(4));
-    bytes.extend([DEFINE_FRAME_REGISTER, 29]);
+    bytes.extend([advance(4), DEFINE_FRAME_REGISTER, 29]);
     bytes
 }
 
 /// Returns the frame of `addi sp, sp, -frame`, `sd ra, frame - 8(sp)`.
 pub(super) fn frame_of_riscv64(frame: u32) -> Vec<u8> {
     let mut bytes = frame_of(4, frame);
-    bytes.extend(advance(4));
-    bytes.extend([OFFSET | 1, 1]);
+    bytes.extend([advance(4), OFFSET | 1, 1]);
     bytes
 }
 
-fn advance(length: usize) -> Vec<u8> {
-    // Prologues are shorter than 64 bytes.
-    vec![ADVANCE | (u8::try_from(length).unwrap_or_default() & 0x3f)]
+fn advance(length: usize) -> u8 {
+    debug_assert!(length < 64, "prologues are short");
+    let [low, ..] = length.to_le_bytes();
+    ADVANCE | low & 0x3f
 }
 
 fn push_leb128(bytes: &mut Vec<u8>, mut value: u32) {
     loop {
-        let low = value.to_le_bytes().first().copied().unwrap_or_default() & 0x7f;
+        let low = (value & 0x7f) as u8;
         value >>= 7;
         if value == 0 {
             return bytes.push(low);
@@ -96,45 +95,40 @@ pub(super) fn add_eh_frame(
     // Common part: version, augmentation, code and data factors (1, -8), augmentation data.
     let mut common = vec![0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, rules.return_address, 1, POINTERS];
     common.extend(rules.start);
-    push_record(&mut frames, &common);
+    push_record(&mut frames, &common)?;
 
     let mut relocations = Vec::new();
     for function in functions {
         // The distance to the common part, which is at the start, from the second field.
-        let common = u32_of(frames.len()).saturating_add(4);
-        let size = function.lowered.end.saturating_sub(function.lowered.start);
+        let common = u32_of(frames.len() + 4)?;
         let mut record = common.to_le_bytes().to_vec();
         record.extend([0; 4]);
-        record.extend(u32_of(size).to_le_bytes());
+        record.extend(u32_of(function.lowered.size())?.to_le_bytes());
         record.push(0); // augmentation data
         record.extend(&function.lowered.prologue.dwarf);
-        let offset = to_u64(frames.len()).saturating_add(8);
+        let offset = to_u64(frames.len() + 8);
         let (kind, symbol) = (rules.relative.0, function.symbol);
         relocations.push(Relocation { offset, kind, symbol, addend: 0 });
-        push_record(&mut frames, &record);
+        push_record(&mut frames, &record)?;
     }
     let index = object.section(&Name::Borrowed(".eh_frame"), Content::Unwind);
-    match object.sections.get_mut(index) {
-        Some(section) => {
-            section.align = 8;
-            section.relocations = relocations;
-            section.push(&frames)
-        }
-        None => Ok(()),
-    }
+    let section = object.at(index)?;
+    section.align = 8;
+    section.relocations = relocations;
+    section.push(&frames)
 }
 
 /// Adds a record with its length before it, padded with instructions that do nothing.
-fn push_record(frames: &mut Vec<u8>, record: &[u8]) {
-    let length = record.len().saturating_add(4).next_multiple_of(8);
-    let body = length.saturating_sub(4);
-    frames.extend(u32_of(body).to_le_bytes());
-    let end = frames.len().saturating_add(body);
+fn push_record(frames: &mut Vec<u8>, record: &[u8]) -> Result<(), Error> {
+    let body = (record.len() + 4).next_multiple_of(8) - 4;
+    frames.extend(u32_of(body)?.to_le_bytes());
+    let end = frames.len() + body;
     frames.extend(record);
     frames.resize(end, 0);
+    Ok(())
 }
 
-/// Converts a size. Registration code is far smaller than 4 GiB.
-fn u32_of(size: usize) -> u32 {
-    u32::try_from(size).unwrap_or(u32::MAX)
+fn u32_of(size: usize) -> Result<u32, Error> {
+    let limit = u32::MAX.into();
+    u32::try_from(size).map_err(|_| Error::object_too_large(ObjectFormat::Elf, to_u64(size), limit))
 }

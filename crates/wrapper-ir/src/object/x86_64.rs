@@ -68,7 +68,7 @@ impl X86 {
             Register::First | Register::Returned => RAX,
             Register::Second => R11,
             Register::Argument(index) => {
-                self.convention.arguments.get(index).copied().unwrap_or(RAX)
+                self.convention.arguments.get(usize::from(index)).copied().unwrap_or(RAX)
             }
         }
     }
@@ -90,14 +90,14 @@ impl X86 {
     fn on_symbol(&mut self, opcode: u8, register: u8, kind: u32, symbol: &Name, addend: i64) {
         let rex = 0x48 | (register >> 3) << 2;
         self.code.push(&[rex, opcode, (register & 7) << 3 | 0b101]);
-        self.code.refer(kind, symbol, addend.saturating_add(self.convention.addend));
+        self.code.refer(kind, symbol, addend + self.convention.addend);
         self.code.push(&[0; 4]);
     }
 
     /// Returns the number of bytes to take from the stack, which is then aligned to 16 at calls.
     fn frame(least: u32) -> u32 {
         // The return address is there already.
-        least.saturating_add(8).next_multiple_of(16).saturating_sub(8)
+        (least + 8).next_multiple_of(16) - 8
     }
 
     /// Adds an `add` (0xC4) or `sub` (0xEC) of the stack pointer.
@@ -121,7 +121,7 @@ impl Assembler for X86 {
         self.convention.home_bytes
     }
 
-    fn function_align(&self) -> u64 {
+    fn function_align(&self) -> usize {
         16
     }
 
@@ -134,8 +134,8 @@ impl Assembler for X86 {
         let frame = Self::frame(frame);
         self.code.push(&[0xf3, 0x0f, 0x1e, 0xfa]); // endbr64
         self.stack_pointer(0xec, frame);
-        let length = self.code.bytes.len().saturating_sub(start);
-        let dwarf = super::unwind::frame_of(length, frame.saturating_add(8));
+        let length = self.code.bytes.len() - start;
+        let dwarf = super::unwind::frame_of(length, frame + 8);
         self.code.prologue = Prologue { length, frame, dwarf, ..Prologue::default() };
     }
 
