@@ -62,7 +62,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Prints the answers about a file; those of one that is judged with others come later.
+    /// Prints the answers about a file. A file that is judged with others has its answers printed later.
     pub(super) fn file(
         &mut self,
         question: &Question<'_>,
