@@ -38,7 +38,7 @@ pub enum Target {
     Container(u64),
     /// Other bytes at an offset in the file: the runtime reads garbage.
     Other(u64),
-    /// An address of which the file has no byte.
+    /// An address without a byte in the file.
     Nowhere,
     /// Only a loader knows: the pointer has a form that is not read.
     Unknown,

@@ -1,4 +1,4 @@
-//! The self-check: what a loader makes of the new file is what it made of the old one, but for what was to change.
+//! The self-check: a loader makes the same of the new file as of the old one, except for the intended changes.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;

@@ -276,7 +276,7 @@ pub(crate) fn remove<H: ElfHeader>(
     Ok(Some(splices))
 }
 
-/// Something of which the place may change.
+/// Something whose place may change.
 enum Laid {
     /// A section, by its position among the parts.
     Part(usize),
