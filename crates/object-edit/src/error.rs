@@ -7,7 +7,7 @@ use byte_parts::WriteError;
 /// The reason why a host file cannot be edited, or a section not be added.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) is for programs. Offsets in the text count
-/// from the start of the file, or of the object in it; addresses are those of the program.
+/// from the start of the file, or of the object in it; addresses are as in the program.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", .0.message)]
 pub struct Error(Box<Inner>);

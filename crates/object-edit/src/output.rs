@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use byte_parts::{ReadSeek, Source, seek_position};
 
+use crate::error::Error;
+
 /// An input of an edit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Input {
@@ -12,7 +14,7 @@ pub enum Input {
     File,
     /// New contents, by a number of the caller's.
     New(usize),
-    /// Contents that follow from those of the file, as what a compressed range of it holds; by a number of the caller's.
+    /// Contents that follow from the file, such as what a compressed range of it holds; by a number of the caller's.
     Derived(usize),
 }
 
@@ -23,7 +25,7 @@ pub trait NewInputs {
     ///
     /// # Errors
     ///
-    /// Errors of reading.
+    /// The error of reading.
     fn read_at(
         &mut self,
         file: &mut dyn ReadSeek,
@@ -72,7 +74,7 @@ pub fn is_copy_of(output: &Output, range: &Range<u64>) -> bool {
         && copies(output, &(0..output.size()), range.start)
 }
 
-/// Returns whether the bytes of the output in `range` are those of the edited file from `from` on, unchanged.
+/// Returns whether the bytes of the output in `range` are the bytes of the edited file from `from` on, unchanged.
 pub(crate) fn copies(output: &Output, range: &Range<u64>, from: u64) -> bool {
     match output.at(range.start) {
         _ if range.is_empty() => true,
@@ -87,11 +89,11 @@ pub(crate) fn copies(output: &Output, range: &Range<u64>, from: u64) -> bool {
 
 /// Edits an output as if it were a file already; returns the output itself if `edit` returns `None`. New images cannot
 /// be read.
-pub(crate) fn edited<E: From<io::Error>>(
+pub(crate) fn edited(
     output: &Output,
     source: &mut Source<'_>,
-    edit: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Output>, E>,
-) -> Result<Output, E> {
+    edit: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Output>, Error>,
+) -> Result<Output, Error> {
     let mut unread = ();
     let mut reader = reader(output, source.reader(), &mut unread);
     let edited = edit(&mut Source::new(&mut reader)?, &(0..output.size()))?;
@@ -259,7 +261,7 @@ mod tests {
             let mut out = copy_of(&(2..9));
             out.push_bytes(b"!");
             out.append(&copy_of(&(12..13)));
-            io::Result::Ok(Some(out))
+            Ok(Some(out))
         });
         assert_eq!(text(&twice.unwrap()), "34...ab!z");
         assert_eq!(&buf, b"34\0");

@@ -16,7 +16,7 @@ use crate::output::{NewInputs, Output};
 pub enum Format {
     /// A linked ELF file: an executable or a library.
     LinkedElf,
-    /// A relocatable ELF object; or a linked ELF file where only sections change that are never loaded.
+    /// A relocatable ELF object; or a linked ELF file if only sections change that are never loaded.
     ElfObject,
     /// A COFF object.
     Coff,

@@ -11,6 +11,8 @@ use byte_parts::Source;
 use crate::error::{Error, ErrorKind};
 use crate::linked::edit::Format;
 use crate::linked::host::{Edited, HostContext, Options};
+use crate::linked::read::u64_at;
+use crate::linked::registration::{HIP, HIP_MOVED};
 use crate::linked::{elf, pe};
 use crate::output::{NewInputs, Output};
 
@@ -37,11 +39,21 @@ pub fn hip_wrappers(
     window: &Range<u64>,
     format: Format,
 ) -> Result<Vec<HipWrapper>, Error> {
-    match format {
-        Format::LinkedElf => elf::moved_out::hip_wrappers(source, window),
-        Format::Pe => pe::moved_out::hip_wrappers(source, window),
-        Format::ElfObject | Format::Coff => Ok(Vec::new()),
+    let read = match format {
+        Format::LinkedElf => elf::moved_out::targets,
+        Format::Pe => pe::moved_out::targets,
+        Format::ElfObject | Format::Coff => return Ok(Vec::new()),
+    };
+    let (found, is_moved_out) = match read(source, window, &HIP) {
+        Err(error) if error.is_moved_out() => (read(source, window, &HIP_MOVED)?, true),
+        found => (found?, false),
+    };
+    let mut all = Vec::new();
+    for (wrapper, led) in found {
+        let word = source.read_range(&(wrapper.saturating_add(16)..wrapper.saturating_add(24)))?;
+        all.push(HipWrapper { target: led.flatten(), index: u64_at(&word, 0), is_moved_out });
     }
+    Ok(all)
 }
 
 /// Lays the file in the window out without its sections of HIP's device code. `marker` takes the place of the first bundle, all

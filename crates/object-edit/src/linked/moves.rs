@@ -111,7 +111,7 @@ struct Point {
 pub(super) struct Reference {
     /// The value of the symbol: an offset in the section.
     pub(super) symbol: u64,
-    /// `true` if the symbol means the section, not a place in it.
+    /// `true` if it is the symbol of the section, whatever is where in it.
     pub(super) of_section: bool,
     pub(super) addend: Addend,
 }

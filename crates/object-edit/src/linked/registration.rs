@@ -66,7 +66,7 @@ pub(crate) const HIP_MOVED: Registration = Registration {
 pub(crate) const HIPF: u32 = 0x4849_5046;
 pub(crate) const HIPK: u32 = 0x4b50_4948;
 
-/// One wrapper for each fatbinary. Wrappers of version 2 register linked device code, and at run time the fatbinaries
+/// One wrapper for each fatbinary. Wrappers of version 2 register what was linked for the device, and at run time the fatbinaries
 /// of wrappers of version 1 with it.
 pub(crate) const CUDA: Registration = Registration {
     sections: &[".nv_fatbin", "__nv_relfatbin"],
@@ -128,7 +128,7 @@ impl Registration {
         self.sections.iter().any(|section| section.as_bytes() == name)
     }
 
-    /// Returns whether these first bytes are those of what another runtime gets.
+    /// Returns whether another runtime gets what starts with these bytes.
     fn is_foreign(&'static self, bytes: &[u8]) -> bool {
         let starts = |of: &Registration| of.magics.iter().any(|magic| bytes.starts_with(magic));
         !starts(self) && ALL.into_iter().any(starts)

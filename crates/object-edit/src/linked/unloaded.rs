@@ -16,7 +16,7 @@ use object::{Endianness, elf, pe};
 ///
 /// # Errors
 ///
-/// Errors of reading.
+/// The error of reading.
 pub fn sections_never_loaded(
     source: &mut Source<'_>,
     window: &Range<u64>,

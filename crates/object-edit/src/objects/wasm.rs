@@ -15,7 +15,7 @@ pub(crate) struct Head {
     pub(crate) len: u64,
 }
 
-/// Reads the start of a section from its first bytes (six are enough).
+/// Reads the header of a section from its first bytes; six are enough.
 pub(crate) fn head(bytes: &[u8]) -> Option<Head> {
     let (&id, rest) = bytes.split_first()?;
     let (len, leb128_len) = read_leb128(rest)?;

@@ -3,7 +3,7 @@
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 
-#[path = "../../../object-edit/src/scan/x86_64.rs"]
+#[path = "../../../object-edit/src/linked/scan/x86_64.rs"]
 #[allow(dead_code, reason = "the library uses more of it")]
 mod decoder;
 

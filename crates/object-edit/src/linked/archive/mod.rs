@@ -118,7 +118,7 @@ impl Style {
     }
 }
 
-/// Returns new data for a member whose padding is a part of it: without the padding of the old data, and with its own.
+/// Returns new data for a member that has its padding within: without the padding of the old data, and with its own.
 fn repadded(source: &mut Source<'_>, old: &Range<u64>, new: &Output) -> Result<Output, Error> {
     let tail_start = old.start.max(old.end.saturating_sub(BSD_ALIGNMENT - 1));
     let tail = source.read_range(&(tail_start..old.end))?;

@@ -1,4 +1,4 @@
-//! The self-check: a loader maps the new file as it mapped the old one, except the intended changes.
+//! The self-check: a loader makes the same of the new file as of the old one, except for the intended changes.
 //!
 //! The new file is read as any other, through the parts that it consists of; what the editor meant to do is not asked.
 //! Bytes that are the same bytes of the same file need no comparison, wherever the headers of the new file say that

@@ -52,7 +52,7 @@ use crate::output::{self, Input, Output};
 use crate::patches::overwrite;
 use crate::pod::LE;
 
-/// Lays out the file in the window with other device code in its sections: those of one name after those of the other.
+/// Lays out the file in the window with other device code in its sections, one name of sections after the other.
 pub(crate) fn edit(
     source: &mut Source<'_>,
     context: HostContext<'_>,
@@ -70,7 +70,7 @@ pub(crate) fn edit(
                     let context = HostContext { window, ..context };
                     let edited = edit_device(source, context, device, sections)?;
                     more = edited.zeroed;
-                    Ok::<_, Error>(Some(edited.parts))
+                    Ok(Some(edited.parts))
                 })?;
                 Edited { parts, zeroed: zeroed.saturating_add(more), signature_dropped }
             }

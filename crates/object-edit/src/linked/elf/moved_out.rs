@@ -15,7 +15,7 @@ use super::symbols;
 use super::wrappers::{PointerForm, Wrapper, wrappers};
 use crate::error::{Error, ErrorKind};
 use crate::linked::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
-use crate::linked::moved_out::{HipWrapper, PLACEHOLDER, check_offsets, placeholder};
+use crate::linked::moved_out::{PLACEHOLDER, check_offsets, placeholder};
 use crate::linked::registered::Led;
 use crate::linked::registration::{HIP, HIP_MOVED, HIPF, HIPK, Registration};
 use crate::output::{self, Output};
@@ -49,34 +49,6 @@ pub(crate) fn targets(
             _ => Some(file.offset_of(wrapper.bundle).map(|at| window.start.saturating_add(at))),
         };
         all.push((at, led));
-    }
-    Ok(all)
-}
-
-/// Returns the wrappers, in the order of their addresses.
-pub(crate) fn hip_wrappers(
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-) -> Result<Vec<HipWrapper>, Error> {
-    let file = match File::read(source, window) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::Read => return Err(error),
-        Err(_) => return Ok(Vec::new()),
-    };
-    let (found, is_moved_out) = match wrappers(source, &file, &HIP) {
-        Err(error) if error.is_moved_out() => (wrappers(source, &file, &HIP_MOVED)?, true),
-        found => (found?, false),
-    };
-    let mut all = Vec::new();
-    for wrapper in found {
-        let at = offset(&file, wrapper.address)?;
-        let word = source.read_range(&(window.start + at + 16..window.start + at + 24))?;
-        let target = match wrapper.form {
-            PointerForm::Unknown { .. } => None,
-            _ => file.offset_of(wrapper.bundle).map(|at| window.start.saturating_add(at)),
-        };
-        let index = word.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-        all.push(HipWrapper { target, index, is_moved_out });
     }
     Ok(all)
 }
@@ -203,7 +175,7 @@ pub(crate) fn move_out(
         let context = HostContext { window, ..context };
         let edited = super::edit(source, context, edits)?;
         zeroed = edited.zeroed;
-        Ok::<_, Error>(Some(edited.parts))
+        Ok(Some(edited.parts))
     })?;
     let parts = output::edited(&edited, source, |source, window| {
         let file = read(source, window)?;
@@ -284,7 +256,7 @@ pub(crate) fn move_in(
         let edit = SectionEdit { range: in_file.clone(), name: DEVICE_CODE.to_owned(), change };
         let edited = super::edit(source, context, vec![edit])?;
         zeroed = edited.zeroed;
-        Ok::<_, Error>(Some(edited.parts))
+        Ok(Some(edited.parts))
     })?;
     let parts = output::edited(&edited, source, |source, window| {
         let file = read(source, window)?;
@@ -292,7 +264,7 @@ pub(crate) fn move_in(
         let start = found.first().map_or(0, |wrapper| wrapper.bundle);
         let to = |n| start.saturating_add(offsets.get(n).copied().unwrap_or(0));
         let patches = lead(source, &file, &found, to)?;
-        Ok::<_, Error>(Some(overwrite(&output::copy_of(window), patches)))
+        Ok(Some(overwrite(&output::copy_of(window), patches)))
     })?;
     Ok(Edited { zeroed, ..Edited::new(parts) })
 }

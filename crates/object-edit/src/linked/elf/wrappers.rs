@@ -14,7 +14,7 @@ use crate::linked::registration::{NO_MULTIPLE, POINTER, Record, Registration};
 use crate::patches::Patch;
 use crate::pod::{LE, first};
 
-/// A wrapper. Addresses are those of the file, before a loader adds its own.
+/// A wrapper. Addresses are as in the file, before a loader adds its own.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrapper {
     /// Its address.

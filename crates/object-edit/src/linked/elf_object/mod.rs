@@ -1,5 +1,5 @@
-//! Relocatable ELF objects: contents of sections replaced, the others laid out again. And linked files, if nothing that
-//! is loaded changes.
+//! Relocatable ELF objects: contents of sections replaced, the others laid out again. And linked files, if
+//! nothing that is loaded changes.
 //!
 //! Nothing is read but headers, symbols and relocations. Contents before the first change stay; contents after it
 //! move, in their order and with their alignment. When the bundles of a section move, the addends of relocations
@@ -90,7 +90,7 @@ fn rewrite<H: ElfHeader>(
     mut patches: Patches,
 ) -> Result<Output, Error> {
     let mut pieces = Vec::with_capacity(object.sections.len());
-    // Section numbers of the pieces; the first is the null section's, and means the header.
+    // Section numbers of the pieces; the first, of the null section, is the header.
     pieces.push(Piece::kept(0..size_of::<H>() as u64, 1));
     for (index, section) in object.sections.iter().enumerate().skip(1) {
         let new = changed.remove(&index).map(|changed| changed.contents);

@@ -1,4 +1,4 @@
-//! The self-check: a loader maps the new file as it mapped the old one, except the intended changes.
+//! The self-check: a loader makes the same of the new file as of the old one, except for the intended changes.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;

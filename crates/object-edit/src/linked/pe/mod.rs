@@ -1,9 +1,9 @@
 //! PE executables and libraries: device code cut at the end of its section, bundles moved together.
 //!
 //! Windows wants sections to follow each other without gaps in memory. So a section of device code keeps its place and
-//! size there, and has fewer bytes in the file: a loader fills the rest with zeros. All addresses stay but those of bundles
-//! that move within their section; the pointers of the wrappers follow them. A bundle that something else may refer to
-//! stays; the section is then split there, if there is room for a section header.
+//! size there, and has fewer bytes in the file: a loader fills the rest with zeros. All addresses stay except the addresses
+//! of bundles that move within their section; the pointers of the wrappers follow them. A bundle that something else may
+//! refer to stays; the section is then split there, if there is room for a section header.
 
 mod check;
 mod checksum;

@@ -11,7 +11,7 @@ use super::slot::Slot;
 use super::wrappers::{Wrapper, read_of};
 use crate::error::{Error, ErrorKind};
 use crate::linked::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
-use crate::linked::moved_out::{HipWrapper, PLACEHOLDER, check_offsets, placeholder};
+use crate::linked::moved_out::{PLACEHOLDER, check_offsets, placeholder};
 use crate::linked::registered::Led;
 use crate::linked::registration::{HIP, HIP_MOVED, HIPF, HIPK, POINTER, Registration};
 use crate::output::{self, NewInputs, Output};
@@ -41,32 +41,6 @@ pub(crate) fn targets(
         (at, Some(led.map(|at| window.start.saturating_add(at))))
     };
     Ok(found.into_iter().map(place).collect())
-}
-
-/// Returns the wrappers, in the order of their addresses.
-pub(crate) fn hip_wrappers(
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-) -> Result<Vec<HipWrapper>, Error> {
-    let file = match File::read(source, window) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::Read => return Err(error),
-        Err(_) => return Ok(Vec::new()),
-    };
-    let (found, is_moved_out) = match read_of(source, &file, &[&HIP]) {
-        Err(error) if error.is_moved_out() => (read_of(source, &file, &[&HIP_MOVED])?, true),
-        found => (found?, false),
-    };
-    let mut all = Vec::new();
-    for wrapper in found {
-        let at = window.start + wrapper.pointer_at + 8;
-        let word = source.read_range(&(at..at + 8))?;
-        let target = file.offset_of(&(wrapper.target..wrapper.target.saturating_add(1)));
-        let target = target.map(|at| window.start.saturating_add(at));
-        let index = word.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-        all.push(HipWrapper { target, index, is_moved_out });
-    }
-    Ok(all)
 }
 
 /// Makes each wrapper lead to another address, with this magic and its number.
@@ -169,7 +143,7 @@ pub(crate) fn move_out(
         overwrite(&mut out, &file, &found, |n| (HIPK, start, n as u64));
         out.overwrite(at, marker);
         out.overwrite(header_at(&file, index), MARKER);
-        Ok::<_, Error>(Some(out))
+        Ok(Some(out))
     })?;
     summed(source, &mut (), Edited { parts, ..done })
 }
@@ -218,7 +192,7 @@ pub(crate) fn move_in(
         overwrite(&mut out, &file, &found, |n| {
             (HIPF, start.saturating_add(offsets.get(n).copied().unwrap_or(0)), 0)
         });
-        Ok::<_, Error>(Some(out))
+        Ok(Some(out))
     })?;
     summed(source, new, Edited { parts, ..done })
 }
@@ -236,7 +210,7 @@ fn edited(
         let context = HostContext { window, ..context };
         let edited = super::edit(source, new, context, vec![edit])?;
         (done.zeroed, done.signature_dropped) = (edited.zeroed, edited.signature_dropped);
-        Ok::<_, Error>(Some(edited.parts))
+        Ok(Some(edited.parts))
     })
 }
 
@@ -252,7 +226,7 @@ fn summed(
         if file.optional.check_sum.get(LE) != 0 {
             place = Some(file.optional_at() + CHECKSUM_AT);
         }
-        Ok::<_, Error>(None)
+        Ok(None)
     })?;
     if let Some(place) = place {
         edited.parts.overwrite(place, &[0; 4]);

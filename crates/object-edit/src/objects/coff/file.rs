@@ -57,7 +57,7 @@ impl Object {
         if value > limit { Err(Error::too_large(FORMAT, value, limit)) } else { Ok(object) }
     }
 
-    /// Reads those of an object in memory.
+    /// Reads the headers of an object in memory.
     pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, Error> {
         Object::new(0..object.len() as u64, &mut in_memory(object))
     }

@@ -1,4 +1,4 @@
-//! File headers of COFF objects, plain ones and those of large objects, and names of sections.
+//! File headers of COFF objects, plain and large ones, and names of sections.
 
 use object::pe::{
     ANON_OBJECT_HEADER_BIGOBJ_CLASS_ID, AnonObjectHeaderBigobj, IMAGE_FILE_EXECUTABLE_IMAGE,

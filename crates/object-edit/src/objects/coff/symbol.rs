@@ -45,7 +45,7 @@ impl Symbol {
         })
     }
 
-    /// Returns whether the first auxiliary record is the record of a section.
+    /// Returns whether the first auxiliary record describes a section.
     pub(crate) fn is_static(&self) -> bool {
         self.class == IMAGE_SYM_CLASS_STATIC && self.section > 0
     }

@@ -41,7 +41,7 @@ impl<H: ElfHeader> Object<H> {
         if value > limit { Err(Error::too_large(FORMAT, value, limit)) } else { Ok(object) }
     }
 
-    /// Reads those of a file in memory.
+    /// Reads the headers of a file in memory.
     pub(crate) fn of_bytes(object: &[u8]) -> Result<Self, Error> {
         Self::new(0..object.len() as u64, &mut in_memory(object))
     }

@@ -20,8 +20,8 @@ const SECTION_ALIGNMENT: u64 = 8;
 
 /// Returns a copy of `object` with one more section, `.llvm.offloading`, that holds `contents`.
 ///
-/// [`NewSections::offloading`] says what the result looks like, and writes it without holding it in memory. The time is
-/// the time of copying the object.
+/// [`NewSections::offloading`] says what the result looks like, and writes it without holding it in memory. It takes
+/// as long as copying the object.
 ///
 /// ```no_run
 /// let object = std::fs::read("host.o")?;
@@ -32,7 +32,7 @@ const SECTION_ALIGNMENT: u64 = 8;
 ///
 /// # Errors
 ///
-/// Errors of [`NewSections::offloading`], and [`Limit`](crate::ErrorKind::Limit) when the memory is too small.
+/// The errors of [`NewSections::offloading`], and [`Limit`](crate::ErrorKind::Limit) when the memory is too small.
 pub fn embed(object: &[u8], contents: &[u8]) -> Result<Vec<u8>, Error> {
     NewSections::offloading(object, contents.len() as u64)?.to_vec(&[contents])
 }
@@ -44,7 +44,7 @@ impl<'a> NewSections<'a> {
     /// to 8 bytes, of type `SHT_LLVM_OFFLOADING` with flag `SHF_EXCLUDE` in ELF, and with
     /// `IMAGE_SCN_LNK_REMOVE` and `IMAGE_SCN_MEM_DISCARDABLE` in COFF, so that a final link drops it. It is the last
     /// section and has no symbol. The contents are not interpreted; they are padded with zeros to a multiple of 8
-    /// (offload binaries are multiples of 8 anyway), so that a relocatable link puts those of several objects one after
+    /// (offload binaries are multiples of 8 anyway), so that a relocatable link puts the packages of several objects one after
     /// the other without gaps.
     ///
     /// Everything else stays what it was, byte for byte: contents, symbols, relocations and the fields of all

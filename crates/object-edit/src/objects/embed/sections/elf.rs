@@ -3,7 +3,7 @@
 //! ```text
 //! ELF header                           e_shoff, e_shnum changed
 //! the old object                       every byte of it
-//! contents of the new sections         one behind the other
+//! contents of the new sections         one after the other
 //! section names                        the old ones and the new ones
 //! old ELF header                       what the first bytes were; no section covers it
 //! section header table                 the old one and the new sections

@@ -30,7 +30,7 @@ impl HostObject {
     ///
     /// # Errors
     ///
-    /// [`Read`](crate::ErrorKind::Read), and errors of [`remove_sections`](crate::remove_sections).
+    /// [`Read`](crate::ErrorKind::Read), and the errors of [`remove_sections`](crate::remove_sections).
     pub fn plan(source: &mut Source<'_>, window: &Range<u64>, prefix: &str) -> Result<Self, Error> {
         Ok(HostObject { splices: plan(source, window, prefix.as_bytes())? })
     }
@@ -71,7 +71,7 @@ pub(super) fn plan(
     for _ in 0..MAX_UNDO {
         let before = splices.size();
         splices = output::edited(&splices, source, |source, window| match kind {
-            Kind::Elf(class) => by_class!(class, H => elf::undo::<H>(source, window, prefix)),
+            Kind::Elf(class) => Ok(by_class!(class, H => elf::undo::<H>(source, window, prefix))?),
             Kind::Coff | Kind::Wasm => Ok(None),
         })?;
         if splices.size() == before {

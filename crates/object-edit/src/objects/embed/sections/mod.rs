@@ -19,8 +19,8 @@ use crate::objects::elf_class::by_class;
 use crate::objects::{coff as coff_object, elf_object};
 use crate::output::{self, Input, Output, Part};
 
-/// Limit of successive removals of sections that [`NewSections`] added. Nobody adds twice; a file made for it must
-/// not keep its reader busy.
+/// Limit of successive removals of sections that [`NewSections`] added. Tools add once; a hostile file must not keep
+/// its reader busy.
 const MAX_UNDO: usize = 64;
 
 /// An object file with new sections, laid out but not written yet.
@@ -174,7 +174,7 @@ impl<'a> NewSections<'a> {
     ///
     /// # Errors
     ///
-    /// Errors of reading and writing, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not
+    /// The error of reading or writing, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not
     /// those laid out. By then a part of the result is written.
     pub fn write_to<R: Read>(
         &self,
@@ -209,7 +209,7 @@ impl<'a> NewSections<'a> {
     ///
     /// # Errors
     ///
-    /// Errors of writing and of `fill`, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not
+    /// The error of writing or of `fill`, and [`io::ErrorKind::InvalidInput`] with an [`Error`] inside when the contents are not
     /// those laid out. By then a part of the result is written.
     pub fn write_with<W: Write>(
         &self,
@@ -301,8 +301,8 @@ impl fmt::Debug for NewSections<'_> {
 ///
 /// # Errors
 ///
-/// [`Refused`](crate::ErrorKind::Refused) when something in the object needs one of the sections, and errors of
-/// [`NewSections::new`] for files that are damaged or not objects.
+/// [`Refused`](crate::ErrorKind::Refused) when something in the object needs one of the sections, and the
+/// errors of [`NewSections::new`] for files that are damaged or not objects.
 pub fn remove_sections<'a>(object: &'a [u8], prefix: &str) -> Result<Cow<'a, [u8]>, Error> {
     without(object, prefix.as_bytes())
 }
