@@ -1,5 +1,5 @@
 //! The tests of the ground floor, or of the crates that are named, under Miri, which sees undefined behaviour: there is
-//! no unsafe code of ours, but that of zerocopy, memchr, ruzstd and others runs on what our readers hand them.
+//! no unsafe code of ours, but zerocopy, memchr, ruzstd and others have some, and run on what our readers hand them.
 
 use std::env;
 use std::process::Command;

@@ -43,7 +43,7 @@ pub(crate) struct Package {
 }
 
 impl Workspace {
-    /// Asks cargo about the workspace of the current directory, or that of a manifest.
+    /// Asks cargo about the workspace of the current directory, or of a manifest.
     pub(crate) fn load(manifest: Option<&Path>) -> Result<Self> {
         let mut ask = command("cargo metadata --quiet --no-deps --format-version 1");
         if let Some(manifest) = manifest {

@@ -149,7 +149,7 @@ pub struct Made {
     pub bytes: Vec<u8>,
     /// The permissions of its file: no more than the images have.
     pub permissions: NewPermissions,
-    /// The entries: `sm_90a`, of several images `sm_80 sm_90`; their size in the file, and that of their code.
+    /// The entries: `sm_90a`, of several images `sm_80 sm_90`; their size in the file, and the size of their code.
     pub entries: Vec<(String, u64, u64)>,
 }
 
