@@ -11,6 +11,6 @@ mod tools;
 
 pub use code::{Code, DeviceCode, GPUS, machine_code};
 pub use cuda::{SMS, cubin, ptx};
-pub use limited::{Outcome, PATIENCE, limited};
+pub use limited::{Outcome, limited};
 pub use measure::{Sample, child, median, sample};
 pub use tools::{build, llvm, nvidia, run};

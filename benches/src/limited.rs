@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::measure::Sample;
 
 /// Seconds that a run may take.
-pub const PATIENCE: &str = "20";
+const PATIENCE: &str = "20";
 /// KiB of memory that it may have.
 const MEMORY: &str = "4194304";
 /// Blocks of 512 bytes that each of its outputs may have.
@@ -19,7 +19,7 @@ const OUTPUT: &str = "524288";
 pub enum Outcome {
     /// An exit status.
     Exit(i32),
-    /// Stopped after [`PATIENCE`].
+    /// It took more than 20 seconds.
     Timeout,
     /// A signal ended it.
     Signal(i32),

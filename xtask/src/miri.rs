@@ -1,5 +1,5 @@
-//! The tests of the ground floor, or of the crates that are named, under Miri, which sees undefined behaviour: we have
-//! no unsafe code, but zerocopy, memchr, ruzstd and others have, and it runs on what our readers hand them.
+//! The tests of the ground floor, or of the crates that are named, under Miri, which sees undefined behaviour: there is
+//! no unsafe code of ours, but zerocopy, memchr, ruzstd and others have some, and run on what our readers hand them.
 
 use std::env;
 use std::process::Command;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! MODULE_BLOCK ...    GLOBALVAR, FUNCTION, ALIAS, IFUNC records: linkage, place of the name
-//! STRTAB_BLOCK        the names of the modules before it, and those of SYMTAB
+//! STRTAB_BLOCK        the names of the modules before it, and of SYMTAB
 //! SYMTAB_BLOCK        all symbols of all modules, with the flags and names that they will have in an object
 //! ```
 

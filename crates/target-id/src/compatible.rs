@@ -47,8 +47,8 @@ impl Options {
 /// 3. Target IDs that cannot be read for their triple, or different processors: no.
 /// 4. The code object sets more features than the target: no.
 /// 5. Each feature the code object sets must be set alike by the target. So a code object
-///    that leaves a feature open fits all targets; one that sets it fits only targets that set it, not targets that
-///    leave it open.
+///    that leaves a feature open fits all targets; one that sets it fits only targets that
+///    set it, not targets that leave it open.
 ///
 /// [`Verdict::is_compatible`] adds generic processors (AMDGPU usage guide), portable code, and code for other NVIDIA
 /// architectures ([`NvidiaArch::runs_on`]) and Intel GPUs ([`IntelGpu::runs_on`], for `sycl` by name only). A processor

@@ -127,7 +127,7 @@ pub(crate) struct Global {
     pub(crate) unnamed_addr: bool,
     /// The section, if it has to be a certain one.
     pub(crate) section: Option<Name>,
-    /// Alignment in bytes, a power of two; 0 for the alignment of its type.
+    /// Alignment in bytes, a power of two; 0 for its type's.
     pub(crate) align: u64,
     /// The address sanitizers must not put anything around it.
     pub(crate) no_sanitize: bool,

@@ -133,7 +133,7 @@ impl Target {
         })
     }
 
-    /// Returns the triple as given, or LLVM's for a name that only rustc has.
+    /// Returns the triple as given, or LLVM's triple for a name that only rustc has.
     #[must_use]
     pub fn triple(&self) -> &str {
         &self.triple

@@ -1,6 +1,6 @@
 //! The command line of `clang-linker-wrapper`: options of its own, and arguments that go on to the host linker.
 //!
-//! The host linker's options that matter here are known. All arguments are passed on in their order; known
+//! Only the host linker's options that matter here are known. All arguments are passed on in their order; known
 //! ones are written in one form each, as LLVM does: `-Lx` becomes `-L x`.
 
 use std::ffi::OsString;

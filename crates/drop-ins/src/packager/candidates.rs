@@ -112,7 +112,7 @@ pub(super) struct Collector<'a> {
     /// The candidate that the last image became.
     last: Option<usize>,
     copies: Option<File>,
-    /// The file of a thin archive that is about to be entered.
+    /// The file of a thin archive that is entered next.
     opened: Option<PathBuf>,
     /// Permissions of new files, from the input and the members of thin archives.
     pub(super) new_permissions: NewPermissions,

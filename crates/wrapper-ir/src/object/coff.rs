@@ -261,7 +261,7 @@ impl Symbols {
         object: &Object,
         strings: &mut Strings,
     ) -> Result<u32, Error> {
-        // Counted from 1; 0 is none.
+        // Counted from 1; 0 means no section.
         let section = symbol.section.map_or(0, |section| section + 1);
         let section = u16::try_from(section).map_err(|_| too_large(to_u64(section)))?;
         if let Some(definition) = comdat(symbol, object) {

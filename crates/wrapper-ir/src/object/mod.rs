@@ -1,6 +1,6 @@
 //! The description as a relocatable object, without LLVM.
 //!
-//! Records and constants are those of the crate `object`, but its writers are not used. They take contents as bytes, and an
+//! Records and constants come from the crate `object`, but its writers are not used. They take contents as bytes, and an
 //! image is a range of an input here, of gigabytes perhaps. They make other tables of names (a separate one for sections in ELF,
 //! ends of names shared), so that files change.
 
@@ -33,7 +33,7 @@ impl Module {
     /// objects say that floating point arguments go in registers for `double` (`lp64d`), or in integer registers
     /// (`lp64`) for targets of rustc without them, such as `riscv64imac-unknown-none-elf`. Sections are the same as
     /// LLVM's compiler makes of the module, with three differences: images that are not offload binaries do not get the
-    /// type `SHT_LLVM_OFFLOADING`, nor do those of `.llvm.offloading.relocatable`, which tools would take apart; target
+    /// type `SHT_LLVM_OFFLOADING`, nor do images in `.llvm.offloading.relocatable`, which tools would take apart; target
     /// IDs are not merged, so that there is one for each image; and on x86-64 images of 1 GiB and more are put where
     /// they do not keep code from data (`SHF_X86_64_LARGE`).
     ///
