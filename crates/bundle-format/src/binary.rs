@@ -424,49 +424,11 @@ impl fmt::Debug for Entry<'_> {
 /// [`TrailingData`](crate::ErrorKind::TrailingData) after it. Compressed bundles, which this crate does not read,
 /// are such.
 pub fn bundles(data: &[u8]) -> impl Iterator<Item = Result<(u64, Bundle<'_>), Error>> + Clone {
-    Bundles { rest: data, offset: 0 }
-}
-
-/// Iterator over concatenated bundles, from [`bundles`].
-#[derive(Clone)]
-#[must_use = "iterators are lazy and do nothing unless consumed"]
-struct Bundles<'data> {
-    rest: &'data [u8],
-    /// The offset of `rest`.
-    offset: u64,
-}
-
-impl<'data> Bundles<'data> {
-    /// Skips `count` bytes, everything if there are fewer.
-    fn skip(&mut self, count: usize) {
-        self.rest = self.rest.get(count..).unwrap_or_default();
-        self.offset = self.offset.saturating_add(to_u64(count));
-    }
-
-    fn read(&mut self) -> Result<(u64, Bundle<'data>), Error> {
-        let offset = self.offset;
-        let bundle = Bundle::parse(self.rest).map_err(|error| error.in_bundle(offset))?;
-        // The bundle lies in memory, so its end fits.
-        self.skip(usize::try_from(bundle.end()).unwrap_or(usize::MAX));
-        Ok((offset, bundle))
-    }
-}
-
-impl<'data> Iterator for Bundles<'data> {
-    type Item = Result<(u64, Bundle<'data>), Error>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let zeros = self.rest.iter().take_while(|&&byte| byte == 0).count();
-        self.skip(zeros);
-        if self.rest.is_empty() {
-            return None;
-        }
-        let result = self.read();
-        if result.is_err() {
-            self.rest = &[];
-        }
-        Some(result)
-    }
+    byte_parts::concatenated(data, |rest, offset| {
+        let bundle = Bundle::parse(rest).map_err(|error| error.in_bundle(offset))?;
+        let end = bundle.end();
+        Ok((bundle, end))
+    })
 }
 
 /// Returns `len` bytes at `offset`.

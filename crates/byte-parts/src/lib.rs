@@ -5,6 +5,7 @@
 //!
 //! - [`Parts`] is such an output. It can be sliced and edited before a byte of it is written.
 //! - [`Layout`] is an output that takes each of its inputs once, in order: the layout of a container.
+//! - [`concatenated`] goes through containers that lie one after the other.
 //! - [`in_order`] runs jobs on several threads and returns their results in order, within bounds of memory.
 //!
 //! ```
@@ -28,6 +29,7 @@ extern crate alloc;
 extern crate std;
 
 mod budget;
+mod concatenated;
 mod error;
 #[cfg(feature = "object")]
 mod headers;
@@ -43,6 +45,7 @@ mod window;
 mod write;
 
 pub use budget::Budget;
+pub use concatenated::concatenated;
 pub use error::Error;
 #[cfg(feature = "std")]
 pub use error::WriteError;

@@ -8,6 +8,7 @@ use std::{fs, iter};
 
 use bundle_format::{Bundle, EntryId, Request};
 use byte_parts::{Layout, Parts, Source};
+use codecs::{Codec, Input};
 use device_select::Device;
 use faulty::{Fault, Rig};
 use object_edit::NewSections;
@@ -51,6 +52,8 @@ impl Made {
         self.of("bundle-format", bundle_format::text::TextBundle::parse(data));
         self.of("ccob", ccob::Header::parse(data, available));
         self.of("ccob", ccob::decompress(data, LIMIT));
+        self.of("codecs", Codec::Zstd.decompress(&Input::new(data, 9), &mut |_| {}));
+        self.of("codecs", codecs::msgpack::Reader::new(data, 0).skip());
         self.of("device-select", device_select::load(data, &Device::parse("gfx90a").unwrap()));
         self.of("gpu-packages", gpu_packages::Zip::read(Cursor::new(data)));
         self.of("gpu-packages", gpu_packages::Record::parse(data));
@@ -157,7 +160,7 @@ fn texts_of_errors_do_not_repeat_their_sources() {
         made.parse(text);
     }
     let counts: Vec<_> = made.0.iter().map(|(name, errors)| (*name, errors.len())).collect();
-    assert_eq!(counts.len(), 16, "{counts:?}");
+    assert_eq!(counts.len(), 17, "{counts:?}");
     assert!(counts.iter().all(|(_, count)| *count >= 3), "{counts:?}");
     for (name, errors) in &made.0 {
         for (text, sources) in errors {

@@ -1,0 +1,45 @@
+//! Containers one after the other.
+
+use core::iter::{self, FusedIterator};
+
+use crate::to_u64;
+
+/// Returns the containers that lie one after the other in `data`, each with its offset in bytes. Zeros before, between and
+/// after them are skipped. An error ends the iteration.
+///
+/// `read` reads the container at the start of its bytes, which lie at an offset, and returns its size as well.
+///
+/// ```
+/// let read = |data: &'static [u8], offset| match data {
+///     [len, ..] if *len < 9 => Ok((*len, u64::from(*len))),
+///     _ => Err(offset),
+/// };
+/// let found: Vec<_> = byte_parts::concatenated(b"\x02.\0\0\x01?", read).collect();
+/// assert_eq!(found, [Ok((0, 2)), Ok((4, 1)), Err(5)]);
+/// ```
+pub fn concatenated<'data, T, E>(
+    data: &'data [u8],
+    read: impl Fn(&'data [u8], u64) -> Result<(T, u64), E> + Clone,
+) -> impl FusedIterator<Item = Result<(u64, T), E>> + Clone {
+    let (mut rest, mut at) = (data, 0_u64);
+    let containers = iter::from_fn(move || {
+        let zeros = rest.iter().take_while(|&&byte| byte == 0).count();
+        rest = rest.get(zeros..).unwrap_or_default();
+        at = at.saturating_add(to_u64(zeros));
+        if rest.is_empty() {
+            return None;
+        }
+        let offset = at;
+        let container = read(rest, offset).map(|(container, size)| {
+            let end = usize::try_from(size).unwrap_or(usize::MAX);
+            rest = rest.get(end..).unwrap_or_default();
+            at = at.saturating_add(size);
+            (offset, container)
+        });
+        if container.is_err() {
+            rest = &[];
+        }
+        Some(container)
+    });
+    containers.fuse()
+}
