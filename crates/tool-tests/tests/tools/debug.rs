@@ -7,7 +7,8 @@ use std::path::Path;
 use bundle_format::Bundle;
 use bundle_format::text::TextBundle;
 use byte_parts::{Part, Parts, Source};
-use fat_object::{Options, SyclValue};
+use fat_object::Options;
+use fat_object::sycl_table::SyclValue;
 use nv_fatbin::{Architecture, Compression, Fatbin, Kind, NewEntry, NewFatbin};
 use offload_binary::{FormatVersion, ImageEntry, OffloadBinary, OffloadKind};
 
@@ -68,7 +69,7 @@ fn containers_print_lengths() {
     let layout = bundle_format::layout([("host-x86_64-unknown-linux-gnu-", size)], 1).unwrap();
     check("Layout", &layout);
     check("Parts", &layout.parts);
-    let bundle = layout.to_vec(&[&image]).unwrap();
+    let bundle = layout.to_vec(&[&image[..]]).unwrap();
     check("Bundle", &Bundle::parse(&bundle).unwrap());
     check_each("bundle_format::Entry", Bundle::parse(&bundle).unwrap().entries());
     let text = fs::read(data("bundle.ll")).unwrap();
@@ -82,7 +83,7 @@ fn containers_print_lengths() {
     let entry = ImageEntry::new(size).offload_kind(OffloadKind::HIP).string("arch", "gfx90a");
     check("ImageEntry", &entry);
     let layout = offload_binary::layout(FormatVersion::V2, &[entry]).unwrap();
-    let binary = layout.to_vec(&[&image]).unwrap();
+    let binary = layout.to_vec(&[&image[..]]).unwrap();
     let binary = OffloadBinary::parse(&binary).unwrap();
     check("OffloadBinary", &binary);
     check_each("offload_binary::Entry", binary.entries());
@@ -154,11 +155,8 @@ fn derived(code: &str) -> Vec<&str> {
             let above = code[..at].rsplit("\n\n").next().unwrap_or_default();
             let rest = &code[at + word.len()..];
             let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap();
-            let end = if rest.split(['{', ';', '(']).next().unwrap().len() < rest.len() {
-                rest.find("\n}\n").unwrap_or(rest.len()).min(rest.find(";\n").unwrap_or(rest.len()))
-            } else {
-                rest.len()
-            };
+            let ends = ["\n}\n", ";\n"].map(|end| rest.find(end).unwrap_or(rest.len()));
+            let end = ends[0].min(ends[1]);
             let fields = rest[..end].lines().filter(|line| !line.trim_start().starts_with("//"));
             let has_bytes = |line: &str| {
                 BYTES.iter().any(|bytes| line.contains(bytes))
