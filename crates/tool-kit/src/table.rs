@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn one_long_cell_does_not_make_all_lines_long() {
-        let plain = crate::style::PLAIN;
+        let plain = PLAIN;
         let mut table =
             Table::default().column("A", Align::Right, plain).column("B", Align::Left, plain);
         table.row(&["a".repeat(1 << 20), "b".into()]);
@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn narrow_tables_lose_columns_in_order_and_then_starts_of_cells() {
-        let plain = crate::style::PLAIN;
+        let plain = PLAIN;
         let mut table = Table::default()
             .column("A", Align::Left, plain)
             .column("B", Align::Left, plain)
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn cells_may_shrink_before_columns_are_left_out() {
-        let plain = crate::style::PLAIN;
+        let plain = PLAIN;
         let mut table = Table::default()
             .column("A", Align::Left, plain)
             .column("B", Align::Left, plain)
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn aligns_and_drops_empty_columns() {
-        let plain = crate::style::PLAIN;
+        let plain = PLAIN;
         let mut table = Table::default()
             .column("ID", Align::Left, plain)
             .column("NOTHING", Align::Left, plain)
