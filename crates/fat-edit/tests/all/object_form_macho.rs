@@ -2,12 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::bundling::{
-    self, GFX90A, GFX906, HOST, add, data, entries, found, there_and_back, walked,
-};
+use crate::bundling::{self, GFX90A, GFX906, HOST, add, entries, found, there_and_back, walked};
 use fat_edit::{object_bundle, remove_bundle_sections};
 use object::read::macho::FatArch;
 use object::{Object, ObjectSection, ObjectSymbol};
+use samples::example;
 
 /// A section of an object built by hand.
 #[derive(Clone)]
@@ -220,8 +219,8 @@ fn removing_restores_objects_of_every_form() {
 
 #[test]
 fn removing_restores_real_objects() {
-    let mut objects = vec![data("hip-macos.o")];
-    let universal = data("hip-macos-universal.o");
+    let mut objects = vec![example("hip-macos.o")];
+    let universal = example("hip-macos-universal.o");
     let slices = object::read::macho::MachOFatFile32::parse(&*universal).unwrap();
     for slice in slices.arches() {
         objects.push(slice.data(&*universal).unwrap().to_vec());

@@ -9,8 +9,8 @@ use std::{fs, iter};
 use bundle_format::{Bundle, EntryId, Request};
 use byte_parts::{Layout, Parts, Source};
 use device_select::Device;
-use faulty::{Fault, Rig};
 use object_edit::NewSections;
+use samples::faulty::{Fault, Rig};
 
 use crate::common::data;
 use crate::machine;

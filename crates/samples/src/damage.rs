@@ -1,5 +1,7 @@
 //! Damaged samples: what must hold for any input is asked of files that are almost right.
 
+use crate::faulty;
+
 /// About how many places of a sample are damaged: see [`faulty::places`].
 const MOST_PLACES: u64 = 8;
 
