@@ -151,7 +151,7 @@ fn strings_may_lack_an_abbreviation() {
     }));
     assert_eq!(seen.errors, [""; 0]);
     assert_eq!(seen.images.len(), 1);
-    assert_eq!(seen.images[0].1, Location::Bitcode(72));
+    assert_eq!(seen.images[0].1, Location::Bitcode(80));
     assert_eq!(seen.images[0].2, b"image");
 }
 
@@ -440,18 +440,18 @@ fn bitcode_in_archives_and_for_the_host_is_read() {
 fn no_more_is_held_than_allowed() {
     let package = v1(&[7; 1000], &[]);
     let bytes = embedding(|bits| bits.record(8, &wide(&package)).done());
-    let mut options = Options::default().with_max_decompressed(1072);
+    let mut options = Options::default().with_max_decompressed(1080);
     let mut seen = Collect::default();
     walk(&mut Cursor::new(&bytes), &options, &mut seen).unwrap();
     assert_eq!((seen.images.len(), seen.errors.len()), (1, 0));
-    options = options.with_max_decompressed(1071);
+    options = options.with_max_decompressed(1079);
     let mut seen = Collect::default();
     walk(&mut Cursor::new(&bytes), &options, &mut seen).unwrap();
     let [found] = &seen.bitcode[..] else { panic!("{:?}", seen.errors) };
     assert_eq!(found.kind, ErrorKind::Limit);
     let text = &found.text;
-    assert!(text.starts_with("bitcode embeds 1072 bytes of device code at byte"), "{text}");
-    assert!(text.ends_with(", more than the limit of 1071"), "{text}");
+    assert!(text.starts_with("bitcode embeds 1080 bytes of device code at byte"), "{text}");
+    assert!(text.ends_with(", more than the limit of 1079"), "{text}");
 }
 
 #[test]
