@@ -2,43 +2,18 @@
 
 use std::fmt::Write as _;
 
+use samples::device::{CUBIN, Head, elf};
+use samples::elf::{PROGBITS, Section, section};
+
 /// SM numbers of the GPUs that CUDA libraries are made for.
 pub const SMS: [u32; 6] = [75, 80, 86, 90, 100, 120];
 
-/// The ELF machine of NVIDIA's GPUs.
-const EM_CUDA: u16 = 190;
-/// The ELF ABI of CUDA 13, and its version.
-const ABI: [u8; 2] = [0x41, 8];
-
-/// Returns a cubin for `sm`: an ELF file with one section, which holds `code`. The code need not be for a GPU: tools
-/// that list and unpack look at headers only.
+/// Returns a cubin for `sm` as CUDA 13 writes it: an ELF file with one section of code, `code`. The code need not be for a
+/// GPU: tools that list and unpack look at headers only.
 #[must_use]
 pub fn cubin(sm: u32, code: &[u8]) -> Vec<u8> {
-    const NAMES: &[u8; 24] = b"\0.shstrtab\0.text.kernel\0";
-    const HEADER: u64 = 64;
-    let flags = 0x600_0004 | sm << 8;
-    let padded = code.len().next_multiple_of(8);
-    let names = HEADER + padded as u64;
-    let sections = names + NAMES.len() as u64;
-    let mut file = [&b"\x7fELF\x02\x01\x01"[..], &ABI, &[0; 7]].concat();
-    file.extend([2_u16, EM_CUDA].map(u16::to_le_bytes).concat());
-    file.extend([0; 4]);
-    file.extend([0, 0, sections].map(u64::to_le_bytes).concat());
-    file.extend(flags.to_le_bytes());
-    file.extend([64_u16, 56, 0, 64, 3, 1].map(u16::to_le_bytes).concat());
-    file.extend(code);
-    file.resize(file.len() + padded - code.len(), 0);
-    file.extend(NAMES);
-    file.resize(file.len() + 64, 0);
-    for (name, kind, flags, place, size) in
-        [(1_u32, 3_u32, 0_u64, names, NAMES.len()), (11, 1, 6, HEADER, code.len())]
-    {
-        file.extend([name, kind].map(u32::to_le_bytes).concat());
-        file.extend([flags, 0, place, size as u64].map(u64::to_le_bytes).concat());
-        file.extend([0; 8]);
-        file.extend([8_u64, 0].map(u64::to_le_bytes).concat());
-    }
-    file
+    let head = Head { os_abi: 0x41, abi: 8, flags: 0x600_0004 | sm << 8, ..CUBIN };
+    elf(head, &[Section { flags: 6, ..section(".text.kernel", PROGBITS, code) }], &[])
 }
 
 /// Returns PTX of at least `size` bytes for `sm`: kernels that store numbers, others for each `variant`.

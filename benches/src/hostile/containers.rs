@@ -1,25 +1,15 @@
 //! Bundles, offload binaries, fatbinaries, archives.
 
-use std::io::Write;
+use samples::ar::{self, member};
+use samples::binary::{self, amd, v1, v2};
+use samples::bundle::{MAGIC, bundle_of, text_entry};
+use samples::fatbin::{Made, fatbin};
 
-use super::{long, put};
-
-const MAGIC: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+use super::{long, word};
 
 /// A bundle of these IDs; each has the same contents.
 pub(super) fn bundle(ids: impl IntoIterator<Item = String>, contents: &[u8]) -> Vec<u8> {
-    let ids: Vec<String> = ids.into_iter().collect();
-    let header: usize = 32 + ids.iter().map(|id| 24 + id.len()).sum::<usize>();
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend(long(ids.len()));
-    for (n, id) in ids.iter().enumerate() {
-        bytes.extend(long(header + n * contents.len()));
-        bytes.extend(long(contents.len()));
-        bytes.extend(long(id.len()));
-        bytes.extend(id.as_bytes());
-    }
-    ids.iter().for_each(|_| bytes.extend(contents));
-    bytes
+    bundle_of(&ids.into_iter().map(|id| (id, contents)).collect::<Vec<_>>(), 1)
 }
 
 fn empty_entries(n: usize, id: impl Fn(usize) -> String) -> Vec<u8> {
@@ -92,13 +82,9 @@ pub fn bundles_in_bundles(n: usize) -> Vec<u8> {
 /// One magic after the other.
 #[must_use]
 pub fn magics(n: usize) -> Vec<u8> {
-    let all = [MAGIC, b"CCOB", &[0x10, 0xff, 0x10, 0xad], b"\x7fELF", b"!<arch>\n", b"BC\xc0\xde"];
+    let all: [&[u8]; 6] =
+        [MAGIC.as_bytes(), b"CCOB", &binary::MAGIC, b"\x7fELF", ar::MAGIC, b"BC\xc0\xde"];
     all.concat().repeat(n / 48)
-}
-
-fn text_entry(id: &str, contents: &str) -> String {
-    let marker = |which: &str| format!("\n# __CLANG_OFFLOAD_BUNDLE____{which}__ {id}\n");
-    format!("{}{contents}{}", marker("START"), marker("END"))
 }
 
 /// A text bundle of short entries.
@@ -152,44 +138,17 @@ fn bomb(size: usize, method: ccob::Method) -> Vec<u8> {
     ccob::compress(&plain, &options).unwrap_or_default()
 }
 
-/// An offload binary of version 1.
-fn package(strings: &[(&[u8], &[u8])], image: &[u8]) -> Vec<u8> {
-    let names = 72 + 16 * strings.len();
-    let text: Vec<u8> =
-        strings.iter().flat_map(|(k, v)| [k, &b"\0"[..], v, b"\0"].concat()).collect();
-    let image_at = (names + text.len()).next_multiple_of(8);
-    let size = (image_at + image.len()).next_multiple_of(8);
-    let mut bytes = vec![0x10, 0xff, 0x10, 0xad, 1, 0, 0, 0];
-    bytes.extend([size, 32, 40].map(long).concat());
-    bytes.extend([1, 0, 4, 0, 0, 0, 0, 0]);
-    bytes.extend([72, strings.len(), image_at, image.len()].map(long).concat());
-    let mut at = names;
-    for (key, value) in strings {
-        bytes.extend(long(at));
-        bytes.extend(long(at + key.len() + 1));
-        at += key.len() + value.len() + 2;
-    }
-    bytes.extend(text);
-    bytes.resize(image_at, 0);
-    bytes.extend(image);
-    bytes.resize(size, 0);
-    bytes
-}
-
 /// Offload binaries of one image each.
 #[must_use]
 pub fn packages_in_a_row(n: usize) -> Vec<u8> {
-    let one = package(&[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")], b"image");
+    let one = amd("gfx906", b"image");
     one.repeat(n / one.len())
 }
 
 /// Offload binaries of one image each, each for another target.
 #[must_use]
 pub fn packages_of_targets(n: usize) -> Vec<u8> {
-    let one = |i: usize| {
-        let arch = format!("gfy{i:07}");
-        package(&[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", arch.as_bytes())], b"image")
-    };
+    let one = |i: usize| amd(&format!("gfy{i:07}"), b"image");
     (0..n / one(0).len()).flat_map(one).collect()
 }
 
@@ -198,11 +157,9 @@ pub fn packages_of_targets(n: usize) -> Vec<u8> {
 pub fn archive_of_packages(n: usize) -> Vec<u8> {
     let one = |i: usize| {
         let image = format!("{i:08}");
-        let strings: [(&[u8], &[u8]); 2] =
-            [(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")];
-        member(&format!("m{i:07}.o/"), &package(&strings, image.as_bytes()))
+        member(&format!("m{i:07}.o/"), &amd("gfx906", image.as_bytes()))
     };
-    [b"!<arch>\n".to_vec(), (0..n / one(0).len()).flat_map(one).collect()].concat()
+    [ar::MAGIC.to_vec(), (0..n / one(0).len()).flat_map(one).collect()].concat()
 }
 
 /// A bundle of PTX with a kernel for each of many targets.
@@ -215,23 +172,14 @@ pub fn bundle_of_kernels(n: usize) -> Vec<u8> {
         )
     };
     let count = n / (24 + id(0).len() + kernel(0).len());
-    let header = 32 + count * (24 + id(0).len());
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend(long(count));
-    for i in 0..count {
-        let size = kernel(i).len();
-        bytes.extend([header + i * size, size, id(i).len()].map(long).concat());
-        bytes.extend(id(i).as_bytes());
-    }
-    (0..count).for_each(|i| bytes.extend(kernel(i).as_bytes()));
-    bytes
+    bundle_of(&(0..count).map(|i| (id(i), kernel(i))).collect::<Vec<_>>(), 1)
 }
 
 /// Offload binaries, each the image of another.
 #[must_use]
 pub fn packages_in_packages(n: usize) -> Vec<u8> {
-    let inner = package(&[(b"triple", b"amdgcn-amd-amdhsa"), (b"arch", b"gfx906")], b"image");
-    let one = package(&[(b"arch", b"gfx906")], &inner);
+    let inner = amd("gfx906", b"image");
+    let one = v1(&inner, &[("arch", "gfx906")]);
     one.repeat(n / one.len())
 }
 
@@ -239,49 +187,26 @@ pub fn packages_in_packages(n: usize) -> Vec<u8> {
 #[must_use]
 pub fn package_of_strings(n: usize) -> Vec<u8> {
     let keys: Vec<String> = (0..n / 26).map(|i| format!("k{i:06}")).collect();
-    let strings: Vec<_> = keys.iter().map(|key| (key.as_bytes(), &b"v"[..])).collect();
-    package(&strings, b"image")
+    let strings: Vec<_> = keys.iter().map(|key| (key.as_str(), "v")).collect();
+    v1(b"image", &strings)
 }
 
 /// An offload binary of version 2 with entries that have neither strings nor an image.
 #[must_use]
 pub fn package_of_entries(n: usize) -> Vec<u8> {
-    let count = n / 40;
-    let size = 32 + 40 * count + 8;
-    let mut bytes = vec![0x10, 0xff, 0x10, 0xad, 2, 0, 0, 0];
-    bytes.extend([size, 32, count].map(long).concat());
-    for _ in 0..count {
-        bytes.extend([1, 0, 4, 0, 0, 0, 0, 0]);
-        bytes.extend([size - 8, 0, size - 8, 0].map(long).concat());
-    }
-    bytes.resize(size, 0);
-    bytes
+    v2(&vec![(b"".as_slice(), [].as_slice()); n / 40])
 }
 
 /// An NVIDIA fatbinary of empty entries.
 #[must_use]
 pub fn fatbinary_of_empty_entries(n: usize) -> Vec<u8> {
-    let mut bytes = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
-    bytes.extend(long(n / 64 * 64));
-    let mut entry = [0; 64];
-    put(&mut entry, 0, &[2, 0, 1, 0, 64]);
-    put(&mut entry, 28, &[80]);
-    bytes.extend(entry.repeat(n / 64));
-    bytes
-}
-
-pub(super) fn member(name: &str, content: &[u8]) -> Vec<u8> {
-    let head = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len());
-    let mut member = head.into_bytes();
-    member.extend(content);
-    member.resize(member.len().next_multiple_of(2), b'\n');
-    member
+    fatbin(&vec![Made::cubin(80, b""); n / 64])
 }
 
 /// An archive of empty members.
 #[must_use]
 pub fn archive_of_empty_members(n: usize) -> Vec<u8> {
-    [b"!<arch>\n".to_vec(), member("a/", b"").repeat(n / 60)].concat()
+    [ar::MAGIC.to_vec(), member("a/", b"").repeat(n / 60)].concat()
 }
 
 /// An archive whose index names one member again and again.
@@ -294,7 +219,7 @@ pub fn archive_with_one_symbol(n: usize) -> Vec<u8> {
     (0..count).for_each(|_| index.extend(at.to_be_bytes()));
     index.extend(b"a\0".repeat(count));
     let library = member("a.o/", &bundle(["hip-amdgcn-amd-amdhsa--gfx906".to_owned()], b"image"));
-    [b"!<arch>\n".to_vec(), member("/", &index), library].concat()
+    [ar::MAGIC.to_vec(), member("/", &index), library].concat()
 }
 
 /// An archive of bundles, as of a device library.
@@ -306,7 +231,7 @@ pub fn archive_of_bundles(n: usize) -> Vec<u8> {
         "hip-amdgcn-amd-amdhsa--gfx90a",
     ];
     let one = member("a.o/", &bundle(ids.map(str::to_owned), b"image"));
-    [b"!<arch>\n".to_vec(), one.repeat(n / one.len())].concat()
+    [ar::MAGIC.to_vec(), one.repeat(n / one.len())].concat()
 }
 
 /// An archive of one member with a very long name, BSD's way, that holds bundles of two images.
@@ -319,7 +244,7 @@ pub fn archive_with_a_long_name(n: usize) -> Vec<u8> {
     let name = n / 2;
     let mut content = vec![b'a'; name];
     content.extend(bundles);
-    [b"!<arch>\n".to_vec(), member(&format!("#1/{name}"), &content)].concat()
+    [ar::MAGIC.to_vec(), member(&format!("#1/{name}"), &content)].concat()
 }
 
 /// An archive in an archive, and so on.
@@ -327,7 +252,7 @@ pub fn archive_with_a_long_name(n: usize) -> Vec<u8> {
 pub fn archive_of_archives(n: usize) -> Vec<u8> {
     let mut bytes = vec![1; n];
     for _ in 0..64 {
-        bytes = [b"!<arch>\n".to_vec(), member("a/", &bytes)].concat();
+        bytes = [ar::MAGIC.to_vec(), member("a/", &bytes)].concat();
     }
     bytes
 }
@@ -335,9 +260,5 @@ pub fn archive_of_archives(n: usize) -> Vec<u8> {
 /// A thin archive that names one file again and again, `member` in its own directory.
 #[must_use]
 pub fn thin_archive(n: usize) -> Vec<u8> {
-    let mut bytes = b"!<thin>\n".to_vec();
-    for _ in 0..n / 60 {
-        let _ = writeln!(bytes, "{:<16}{:<32}{:<10}`", "member/", "", 100);
-    }
-    bytes
+    ar::thin("member/", 100, n / 60)
 }

@@ -97,13 +97,6 @@ pub const ALL: &[(&str, Make)] = &[
     ("deb of rows", deb_of_rows),
 ];
 
-/// Copies numbers into bytes.
-fn put(bytes: &mut [u8], at: usize, number: &[u8]) {
-    for (to, from) in bytes.iter_mut().skip(at).zip(number) {
-        *to = *from;
-    }
-}
-
 /// A size as formats of 64 bits have it.
 fn long(size: usize) -> [u8; 8] {
     u64::try_from(size).unwrap_or(u64::MAX).to_le_bytes()

@@ -1,57 +1,19 @@
 //! Host files: ELF, COFF, PE, Mach-O, WebAssembly.
 
-use super::containers::{bundle, member};
-use super::{half, long, put, word};
+use samples::ar::archive;
+use samples::binary::v2;
+use samples::device::{self, AMD, Head, array, map, note, text};
+use samples::elf::{
+    Header, LLVM_OFFLOADING, NOTE, PROGBITS, STRTAB, SYMTAB, Segment, names, placed, section,
+};
+use samples::{longs, put};
 
-const REL: usize = 1;
-const PROGBITS: usize = 1;
-const SYMTAB: usize = 2;
-const STRTAB: usize = 3;
-const NOTE: usize = 7;
-const LLVM_OFFLOADING: usize = 0x6fff_4c0b;
+use super::containers::bundle;
+use super::{half, long, word};
 
-#[derive(Clone, Copy)]
-struct Section {
-    kind: usize,
-    /// Offset of its name.
-    name: usize,
-    offset: usize,
-    size: usize,
-    link: usize,
-    entry: usize,
-}
-
-/// A 64-bit ELF object for x86-64: the body starts at byte 64, the names and the headers of sections follow it.
-fn elf(body: &[u8], names: &[u8], sections: &[Section]) -> Vec<u8> {
-    let mut bytes = vec![0; 64];
-    bytes.extend(body);
-    let names_at = bytes.len();
-    bytes.extend(names);
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
-    let table = bytes.len();
-    let count = sections.len() + 2;
-    let many = count >= 0xff00;
-    put(&mut bytes, 0, b"\x7fELF\x02\x01\x01");
-    put(&mut bytes, 16, &[half(REL), half(62)].concat());
-    put(&mut bytes, 20, &word(1));
-    put(&mut bytes, 40, &long(table));
-    put(&mut bytes, 52, &[half(64), [0; 2], [0; 2], half(64)].concat());
-    let (numbers, first) = if many {
-        ([[0; 2], half(0xffff)], [count, count - 1])
-    } else {
-        ([half(count), half(count - 1)], [0, 0])
-    };
-    put(&mut bytes, 60, &numbers.concat());
-    let null = Section { kind: 0, name: 0, offset: 0, size: first[0], link: first[1], entry: 0 };
-    let last =
-        Section { kind: STRTAB, name: 0, offset: names_at, size: names.len(), link: 0, entry: 0 };
-    for section in std::iter::once(&null).chain(sections).chain([&last]) {
-        bytes.extend([section.name, section.kind].map(word).concat());
-        bytes.extend([0, 0, section.offset, section.size].map(long).concat());
-        bytes.extend([section.link, 0].map(word).concat());
-        bytes.extend([1, section.entry].map(long).concat());
-    }
-    bytes
+/// An object of these sections: the body starts at byte 64, the names and the headers of sections follow it.
+fn elf(body: &[u8], names: &[u8], sections: &[Header]) -> Vec<u8> {
+    placed(1, &[], sections, names, [&[0; 64], body].concat())
 }
 
 fn two() -> Vec<u8> {
@@ -60,27 +22,19 @@ fn two() -> Vec<u8> {
 }
 
 /// Sections of one name, each with the same contents.
-fn elf_of(n: usize, kind: usize, name: &str, contents: &[u8]) -> Vec<u8> {
+fn elf_of(n: usize, kind: u32, name: &str, contents: &[u8]) -> Vec<u8> {
     let count = n / (64 + contents.len());
-    let names = format!("\0{name}\0");
-    let section = |i: usize| Section {
-        kind,
-        name: 1,
-        offset: 64 + i * contents.len(),
-        size: contents.len(),
-        link: 0,
-        entry: 0,
-    };
-    let sections: Vec<_> = (0..count).map(section).collect();
-    elf(&contents.repeat(count), names.as_bytes(), &sections)
+    let (names, [name]) = names([name]);
+    let size = contents.len() as u64;
+    let section = |i: u64| Header { kind, name, offset: 64 + i * size, size, ..Header::default() };
+    let sections: Vec<_> = (0..count as u64).map(section).collect();
+    elf(&contents.repeat(count), &names, &sections)
 }
 
 /// An ELF object with many sections for offload binaries, each with an empty one.
 #[must_use]
 pub fn elf_of_packages(n: usize) -> Vec<u8> {
-    let mut package = vec![0x10, 0xff, 0x10, 0xad, 2, 0, 0, 0];
-    package.extend([40, 32, 0, 0].map(long).concat());
-    elf_of(n, LLVM_OFFLOADING, ".llvm.offloading", &package)
+    elf_of(n, LLVM_OFFLOADING, ".llvm.offloading", &v2(&[]))
 }
 
 /// An ELF object with many sections, each with a bundle of two images.
@@ -94,7 +48,7 @@ pub fn elf_with_bundles(n: usize) -> Vec<u8> {
 pub fn elf_of_hosts(n: usize) -> Vec<u8> {
     let name = "__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-";
     let object = elf_of(n, PROGBITS, name, b"\0");
-    [b"!<arch>\n".to_vec(), member("a.o/", &object)].concat()
+    archive(&[("a.o", &object)])
 }
 
 /// An archive of one bundle of one ELF object whose symbols share one long name.
@@ -109,21 +63,28 @@ pub fn elf_with_long_symbols(n: usize) -> Vec<u8> {
     }
     let symbols = body.len();
     body.extend(&name);
-    let section =
-        |kind, offset, size, link, entry| Section { kind, name: 0, offset, size, link, entry };
+    let section = |kind, offset: usize, size: usize, link, entry| Header {
+        kind,
+        offset: offset as u64,
+        size: size as u64,
+        link,
+        entry,
+        ..Header::default()
+    };
     let sections =
         [section(SYMTAB, 64, symbols, 2, 24), section(STRTAB, 64 + symbols, name.len(), 0, 0)];
     let object = elf(&body, b"\0", &sections);
     let bundle = bundle(["hip-amdgcn-amd-amdhsa--gfx906".to_owned()], &object);
-    [b"!<arch>\n".to_vec(), member("a.o/", &bundle)].concat()
+    archive(&[("a.o", &bundle)])
 }
 
 /// An ELF object of many symbol tables over the same symbols, which have no names.
 #[must_use]
 pub fn elf_of_symbol_tables(n: usize) -> Vec<u8> {
     let size = n / 2 / 24 * 24;
-    let table = Section { kind: SYMTAB, name: 0, offset: 64, size, link: 1, entry: 24 };
-    let strings = Section { kind: STRTAB, name: 0, offset: 64, size: 1, link: 0, entry: 0 };
+    let of = |kind, size, link| Header { kind, offset: 64, size, link, ..Header::default() };
+    let table = Header { entry: 24, ..of(SYMTAB, size as u64, 1) };
+    let strings = of(STRTAB, 1, 0);
     let tables = std::iter::repeat_n(table, n / 2 / 64);
     elf(&vec![0; size], b"\0", &std::iter::once(strings).chain(tables).collect::<Vec<_>>())
 }
@@ -131,32 +92,14 @@ pub fn elf_of_symbol_tables(n: usize) -> Vec<u8> {
 /// A code object for gfx906 with many kernels in its metadata.
 #[must_use]
 pub fn code_of_kernels(n: usize) -> Vec<u8> {
-    /// A string of MessagePack, of less than 32 bytes.
-    fn text(text: &str) -> Vec<u8> {
-        let len = u8::try_from(text.len()).unwrap_or_default();
-        [&[0xa0 | len][..], text.as_bytes()].concat()
-    }
-    let count = n / 40;
-    let mut metadata = [&[0x83][..], &text("amdhsa.version"), &[0x92, 1, 2]].concat();
-    metadata.extend([text("amdhsa.target"), text("amdgcn-amd-amdhsa--gfx906")].concat());
-    metadata.extend(text("amdhsa.kernels"));
-    metadata.push(0xdd);
-    metadata.extend(u32::try_from(count).unwrap_or_default().to_be_bytes());
-    for i in 0..count {
-        let [name, symbol] = [format!("k{i:07}"), format!("k{i:07}.kd")].map(|name| text(&name));
-        metadata.extend([&[0x82][..], &text(".name"), &name, &text(".symbol"), &symbol].concat());
-    }
-    let mut note = [word(7), word(metadata.len()), word(32)].concat();
-    note.extend(b"AMDGPU\0\0");
-    note.extend(metadata);
-    note.resize(note.len().next_multiple_of(8), 0);
-    let section = Section { kind: NOTE, name: 0, offset: 64, size: note.len(), link: 0, entry: 0 };
-    let mut file = elf(&note, b"\0", &[section]);
-    // For AMD's GPUs: the system and its version, a shared object, the machine, its flags.
-    put(&mut file, 7, &[64, 3]);
-    put(&mut file, 16, &[half(3), half(224)].concat());
-    put(&mut file, 48, &word(0x2f));
-    file
+    let name = |i: usize| format!("k{i:07}");
+    let kernel =
+        |i| map(&[(".name", text(&name(i))), (".symbol", text(&format!("{}.kd", name(i))))]);
+    let count = n / kernel(0).len();
+    let kernels: Vec<_> = (0..count).map(kernel).collect();
+    let target = text("amdgcn-amd-amdhsa--gfx906");
+    let note = note(&map(&[("amdhsa.kernels", array(&kernels)), ("amdhsa.target", target)]));
+    device::elf(Head { flags: 0x2f, ..AMD }, &[section(".note", NOTE, note)], &[])
 }
 
 fn coff_sections(count: usize, first: usize, contents: &[u8]) -> Vec<u8> {
@@ -219,43 +162,33 @@ pub fn coff_of_long_names(n: usize) -> Vec<u8> {
 /// loader reads.
 #[must_use]
 pub fn program_of_wrappers(n: usize) -> Vec<u8> {
-    const BASE: usize = 0x40_0000;
+    const BASE: u64 = 0x40_0000;
     let paths: Vec<String> =
         (0..(n / 40).min(2000)).map(|i| format!("/usr/bin/a{i:05}@GFXARCH@")).collect();
     let marker = kpack::Marker::new("a", paths).to_vec();
     let count = n / 2 / 24;
-    let (wrappers, names) = (64 + 56, b"\0.hipFatBinSegment\0.rocm_kpack_ref\0");
-    let marker_at = wrappers + 24 * count;
-    let mut bytes = vec![0; wrappers];
-    for i in 0..count {
-        bytes.extend([&b"HIPK"[..], &word(1)].concat());
-        bytes.extend([BASE + marker_at, i].map(long).concat());
+    let (names, [wrappers, of_marker]) = names([".hipFatBinSegment", ".rocm_kpack_ref"]);
+    let start = 64 + 56;
+    let marker_at = start + 24 * count as u64;
+    let mut bytes = vec![0; 64 + 56];
+    for i in 0..count as u64 {
+        bytes.extend([&b"HIPK"[..], &word(1), &longs(&[BASE + marker_at, i])].concat());
     }
     bytes.extend(&marker);
-    let names_at = bytes.len();
-    bytes.extend(names);
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
-    let table = bytes.len();
-    put(&mut bytes, 0, b"\x7fELF\x02\x01\x01");
-    put(&mut bytes, 16, &[half(2), half(62)].concat());
-    put(&mut bytes, 20, &word(1));
-    put(&mut bytes, 32, &[long(64), long(table)].concat());
-    put(&mut bytes, 52, &[half(64), half(56), half(1), half(64), half(4), half(3)].concat());
-    put(&mut bytes, 64, &[word(1), word(6)].concat());
-    put(&mut bytes, 72, &[0, BASE, BASE, names_at, names_at, 0x1000].map(long).concat());
-    // Name, type, flags, offset, size.
-    let sections = [
-        [0; 5],
-        [1, PROGBITS, 3, wrappers, 24 * count],
-        [19, PROGBITS, 2, marker_at, marker.len()],
-        [0, STRTAB, 0, names_at, names.len()],
-    ];
-    for [name, kind, flags, offset, size] in sections {
-        let address = if flags == 0 { 0 } else { BASE + offset };
-        bytes.extend([name, kind].map(word).concat());
-        bytes.extend([flags, address, offset, size, 0, 8, 0].map(long).concat());
-    }
-    bytes
+    let end = bytes.len() as u64;
+    let section = |name, flags, offset, end: u64| Header {
+        name,
+        kind: PROGBITS,
+        flags,
+        address: BASE + offset,
+        offset,
+        size: end - offset,
+        align: 8,
+        ..Header::default()
+    };
+    let sections = [section(wrappers, 3, start, marker_at), section(of_marker, 2, marker_at, end)];
+    let segment = Segment { kind: 1, flags: 6, start: 0, end, base: BASE };
+    placed(2, &[segment], &sections, &names, bytes)
 }
 
 /// A PE file with two bundles, and relocations in blocks of one each.

@@ -1,74 +1,31 @@
 //! Packages of many members, names, rows or layers.
 
-use super::containers::{bundle, member};
-use super::{half, long, put, word};
+use samples::ar::{self, member};
+use samples::packages::{self, Around, Made, padded, tar_header};
+use samples::put;
+
+use super::containers::bundle;
 
 /// The contents of a plain member.
 const TEXT: &[u8] = b"A text.\n";
 const TEXT_SHA256: &str = "sha256=7ECpoZ-mccxhCL4lEagHJPZusbU09ci4WQwI3kyQ2iU";
 const TEXT_MD5: &str = "a0691c0f61f52683bcb05da98fe028c8";
 
-/// Returns the CRC-32 of zip files.
-fn crc32(bytes: &[u8]) -> u32 {
-    let step = |crc: u32, _| (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg());
-    !bytes.iter().fold(!0, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), step))
-}
-
 /// Returns a zip file of stored members, with a zip64 record.
 fn zip(members: &[(String, &[u8])]) -> Vec<u8> {
-    let (mut file, mut directory) = (Vec::new(), Vec::new());
-    // Members share few contents.
-    let mut last: (&[u8], u32) = (b"", 0);
-    for (name, contents) in members {
-        if last.0 != *contents {
-            last = (contents, crc32(contents));
-        }
-        let offset = file.len();
-        let sums = [last.1.to_le_bytes(), word(contents.len()), word(contents.len())].concat();
-        // No flags, stored, at the first of January 1980.
-        let common = [&[0, 0, 0, 0, 0, 0, 0x21, 0][..], &sums, &half(name.len()), &[0; 2]].concat();
-        file.extend([b"PK\x03\x04\x0a\0", &common[..], name.as_bytes(), contents].concat());
-        let place = [&[0; 6][..], &word(0o100_644 << 16), &word(offset)].concat();
-        directory
-            .extend([b"PK\x01\x02\x14\x03\x0a\0", &common[..], &place, name.as_bytes()].concat());
-    }
-    let [at, size, count] = [file.len(), directory.len(), members.len()];
-    file.extend(directory);
-    let record = file.len();
-    file.extend([&b"PK\x06\x06"[..], &long(44), &[45, 0, 45, 0], &[0; 8]].concat());
-    file.extend([count, count, size, at].map(long).concat());
-    file.extend([&b"PK\x06\x07\0\0\0\0"[..], &long(record), &word(1)].concat());
-    file.extend([&b"PK\x05\x06\0\0\0\0"[..], &[0xff; 12], &[0; 2]].concat());
-    file
-}
-
-/// Returns a header of a tar file.
-fn tar_header(name: &str, size: usize, kind: u8) -> Vec<u8> {
-    let mut header = vec![0; 512];
-    put(&mut header, 0, name.as_bytes());
-    put(&mut header, 100, b"0000644");
-    put(&mut header, 124, format!("{size:011o}").as_bytes());
-    put(&mut header, 136, b"14000000000");
-    put(&mut header, 148, b"        ");
-    put(&mut header, 156, &[kind]);
-    put(&mut header, 257, b"ustar\x0000");
-    let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
-    put(&mut header, 148, format!("{sum:06o}\0 ").as_bytes());
-    header
+    let stored =
+        |(name, contents): &(String, &[u8])| Made { method: 0, ..Made::new(name, *contents) };
+    let around = Around { is_zip64: true, ..Around::default() };
+    packages::zip(&members.iter().map(stored).collect::<Vec<_>>(), &around)
 }
 
 /// Returns a member of a tar file.
 fn tar_member(name: &str, contents: &[u8], kind: u8) -> Vec<u8> {
-    let mut bytes = tar_header(name, contents.len(), kind);
-    bytes.extend(contents);
-    bytes.resize(bytes.len().next_multiple_of(512), 0);
-    bytes
+    [tar_header(name.as_bytes(), contents.len() as u64, kind, b""), padded(contents)].concat()
 }
 
 fn tar(members: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
-    let mut bytes: Vec<u8> = members.flatten().collect();
-    bytes.extend([0; 1024]);
-    bytes
+    members.flatten().chain([0; 1024]).collect()
 }
 
 fn names(count: usize) -> impl Iterator<Item = String> {
@@ -165,11 +122,8 @@ pub fn image_of_layers(n: usize) -> Vec<u8> {
 /// A Debian package of these archive members before its data.
 fn deb(before: &[Vec<u8>], control: &[Vec<u8>], data: &[Vec<u8>]) -> Vec<u8> {
     let tar = |members: &[Vec<u8>]| tar(members.iter().cloned());
-    let mut bytes = [b"!<arch>\n".to_vec(), member("debian-binary", b"2.0\n")].concat();
-    bytes.extend(member("control.tar", &tar(control)));
-    bytes.extend(before.concat());
-    bytes.extend(member("data.tar", &tar(data)));
-    bytes
+    let start = ar::raw(&[("debian-binary", b"2.0\n"), ("control.tar", &tar(control))]);
+    [start, before.concat(), member("data.tar", &tar(data))].concat()
 }
 
 /// A Debian package with many empty archive members.
@@ -188,14 +142,4 @@ pub fn deb_of_rows(n: usize) -> Vec<u8> {
         names(count).map(|name| tar_member(&format!("./{name}"), TEXT, b'0')).collect();
     data.push(tar_member("./usr/code.hipfb", &code(), b'0'));
     deb(&[], &[tar_member("./md5sums", sums.as_bytes(), b'0')], &data)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_checksum_is_that_of_zip_files() {
-        assert_eq!(crc32(TEXT), 0x9868_3ba1);
-    }
 }

@@ -9,13 +9,11 @@
     reason = "a test fails by panicking, and says where"
 )]
 
-mod make;
-
 use std::path::Path;
 
 use device_code::{Fault, FileFormat, Kernel, Kernels, Stored, Version, kernels, places_of_target};
-
-use make::*;
+use samples::device::*;
+use samples::elf::{NOTE, PROGBITS, section, with_many_sections};
 
 fn data(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name);
@@ -53,7 +51,7 @@ fn named(name: &[u8]) -> Kernel<'_> {
 
 /// A code object with this metadata.
 fn described(metadata: &[u8], kernels: &[&str]) -> Vec<u8> {
-    code_object(AMD, vec![section(".note", NOTE, note(metadata))], kernels)
+    code_object(AMD, &[section(".note", NOTE, note(metadata))], kernels)
 }
 
 /// Returns the offset of a value of one byte after a key of the metadata of an image.
@@ -270,7 +268,7 @@ fn the_version_is_that_of_the_header() {
     ]);
     for abi in 1..=4 {
         let note = section(".note", NOTE, note(&text));
-        let image = code_object(Head { abi, ..AMD }, vec![note], &["k"]);
+        let image = code_object(Head { abi, ..AMD }, &[note], &["k"]);
         assert_eq!(read(&image).version, Some(Version::CodeObject(abi + 2)));
         assert_eq!(sound(&image)[0].registers_allocated, Some(64));
     }
@@ -279,7 +277,7 @@ fn the_version_is_that_of_the_header() {
 #[test]
 fn a_newer_abi_is_read_with_a_fault() {
     let note = section(".note", NOTE, note(&metadata(&[kernel("k", &[])])));
-    let image = code_object(Head { abi: 9, ..AMD }, vec![note], &["k"]);
+    let image = code_object(Head { abi: 9, ..AMD }, &[note], &["k"]);
     let (found, fault) = with_fault(&image);
     assert_eq!((fault.offset, fault.found), (8, 9));
     assert_eq!((names(&found), found[0].registers), (vec!["k"], Some(47)));
@@ -300,7 +298,7 @@ fn kernels_of_version_2_are_its_symbols() {
 
 #[test]
 fn shaders_of_amd_have_kernels_that_are_not_known() {
-    let image = code_object(Head { os_abi: 65, ..AMD }, vec![], &["k"]);
+    let image = code_object(Head { os_abi: 65, ..AMD }, &[], &["k"]);
     assert_eq!((read(&image).kernels, read(&image).version), (None, None));
 }
 
@@ -355,7 +353,7 @@ fn metadata_that_is_cut_short_is_completed_from_symbols() {
 
 #[test]
 fn an_image_without_notes_has_the_kernels_of_its_symbols() {
-    let image = code_object(AMD, vec![], &["k"]);
+    let image = code_object(AMD, &[], &["k"]);
     assert_eq!(names(&sound(&image)), ["k"]);
 }
 
@@ -400,7 +398,7 @@ fn two_kernels_of_one_name_are_kept() {
 fn the_first_note_that_is_not_empty_counts() {
     let [k, l] = ["k", "l"].map(|name| note(&metadata(&[kernel(name, &[])])));
     let notes = [note(&[]), k, l].concat();
-    let image = code_object(AMD, vec![section(".note", NOTE, notes)], &["k"]);
+    let image = code_object(AMD, &[section(".note", NOTE, notes)], &["k"]);
     let (found, fault) = with_fault(&image);
     assert_eq!((names(&found), fault.expected), (vec!["k"], "one note of metadata"));
 }
@@ -487,7 +485,7 @@ fn a_malformed_attribute_ends_its_section() {
 
 /// Fails if reading takes far more than a time that grows with the image.
 fn quickly<T>(read: impl FnOnce() -> T) -> T {
-    faulty::within(20, read)
+    samples::faulty::within(20, read)
 }
 
 /// Each symbol has a name of a megabyte: the same text, from another byte on.
@@ -500,11 +498,12 @@ fn names_that_share_bytes_take_no_more_time_than_the_image_is_long() {
         let mut symbols = vec![("", kind, other, 1, 0, 64); count as usize];
         symbols[0].0 = &name;
         let mut image = elf(head, &[text], &symbols);
-        let table = image.windows(24).position(|symbol| symbol[..5] == [1, 0, 0, 0, 0x10 | kind]);
+        // The first name follows that of the table of names.
+        let table = image.windows(24).position(|symbol| symbol[..5] == [9, 0, 0, 0, 0x10 | kind]);
         let table = table.unwrap();
         for n in 0..count {
             let at = table + n as usize * 24;
-            image[at..at + 4].copy_from_slice(&(n + 1).to_le_bytes());
+            image[at..at + 4].copy_from_slice(&(n + 9).to_le_bytes());
         }
         let found = quickly(|| read(&image));
         assert!(found.kernels.unwrap().len() <= count as usize);
@@ -522,7 +521,7 @@ fn notes_that_share_bytes_take_no_more_time_than_the_image_is_long() {
     let image = elf(AMD, &sections, &[]);
     assert_eq!(quickly(|| sound(&image)), []);
     sections.iter_mut().for_each(|section| section.kind = 0x7000_0000);
-    sections[0].data = [1, 0xf0, 0, 0].repeat(1 << 18);
+    sections[0].contents = [1, 0xf0, 0, 0].repeat(1 << 18);
     let image = elf(CUBIN, &sections, &[]);
     assert_eq!(quickly(|| sound(&image)), []);
 }

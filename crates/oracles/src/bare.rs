@@ -5,7 +5,7 @@ use fat_object::{ContainerKind, Listing, Options, image_target, list_slice};
 use target_id::Target;
 
 use crate::assert_message;
-use crate::bits::{module, wide};
+use samples::bits::{module, wide};
 
 /// An image, and what is known about it.
 struct Made {

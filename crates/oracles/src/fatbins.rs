@@ -4,11 +4,7 @@ use arbitrary::{Result, Unstructured};
 use nv_fatbin::{
     Architecture, Compression, Entry, Fatbin, Flags, Kind, NewEntry, NewFatbin, fatbins,
 };
-
-#[path = "../../nv-fatbin/tests/all/make.rs"]
-mod make;
-
-use make::{Made, fatbin, options, zstd};
+use samples::fatbin::{Made, fatbin, options, zstd};
 
 /// Bytes that an entry may decompress to.
 const LIMIT: u64 = 1 << 16;

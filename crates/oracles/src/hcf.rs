@@ -2,11 +2,7 @@
 
 use arbitrary::{Result, Unstructured};
 use fat_object::{Listing, Options, list_slice};
-
-#[path = "../../fat-object/tests/hcf_sample/mod.rs"]
-mod hcf_sample;
-
-use hcf_sample::{MARKER, Sample, hcf};
+use samples::hcf::{MARKER, Sample, hcf};
 
 /// Makes a container and checks that exactly its images are found, and that no change of the fuzzer causes a panic. Any
 /// text makes a container that is read in bounds.

@@ -5,16 +5,13 @@ use device_code::{
     Kernel, KernelRule, Kernels, Measure, RegisterLimits, Stored, Version, demangled, kernels,
     places_of_target,
 };
+use samples::device::{
+    AMD, CUBIN, FUNCTION, Head, array, attribute, code_object, elf, kernel, map, metadata, note,
+    number, spirv, text, zebin,
+};
+use samples::elf::{NOBITS, NOTE, PROGBITS, section, with_many_sections};
 
 use crate::assert_message;
-
-#[path = "../../device-code/tests/make/mod.rs"]
-mod make;
-
-use make::{
-    AMD, CUBIN, Head, NOBITS, NOTE, PROGBITS, array, attribute, code_object, elf, kernel, map,
-    metadata, note, number, section, spirv, text, with_many_sections, zebin,
-};
 
 /// Reads any bytes as an image, and any text as a rule. Then makes images of the bytes, checks that their kernels are read as they
 /// were written, and that no change of the fuzzer is read outside of the image.
@@ -212,7 +209,7 @@ fn code_objects(u: &mut Unstructured<'_>, names: &[&str]) -> Result<(Vec<u8>, Ve
     }
     let note = note(&metadata(&kernels));
     let abi = u.int_in_range(1..=4)?;
-    let image = code_object(Head { abi, ..AMD }, vec![section(".note", NOTE, note)], names);
+    let image = code_object(Head { abi, ..AMD }, &[section(".note", NOTE, note)], names);
     let found = device_code::kernels(&image).expect("it is an image");
     assert_eq!(found.version, Some(Version::CodeObject(abi + 2)));
     // Code is not read.
@@ -237,7 +234,7 @@ fn cubins(u: &mut Unstructured<'_>, names: &[&str]) -> Result<(Vec<u8>, Vec<Fact
         let mut code = section(section_name, PROGBITS, vec![0; 64]);
         code.flags = u64::from(barriers) << 20 | 6;
         sections.push(code);
-        symbols.push((*name, make::FUNCTION, 0x10, number, 0, 64));
+        symbols.push((*name, FUNCTION, 0x10, number, 0, 64));
         let symbol = u32::from(number);
         attributes.extend(attribute(0x2f, &[symbol, registers.into()]));
         attributes.extend(attribute(0x11, &[symbol, frame.into()]));

@@ -20,7 +20,6 @@ pub mod bare;
 pub mod bitcode;
 pub mod bundles;
 pub mod compressed;
-pub mod damage;
 pub mod edits;
 pub mod fatbins;
 pub mod faults;
@@ -41,10 +40,6 @@ pub mod streams;
 pub mod sycl;
 pub mod walks;
 pub mod wrappers;
-
-/// Bitcode that the tests of `llvm-bitcode` are made of.
-#[path = "../../llvm-bitcode/tests/bits/mod.rs"]
-mod bits;
 
 /// Parses ever longer prefixes of `data`, as long as `parse` asks for more. `parse` gets the prefix and says
 /// how many bytes it needs, or `None` when it is done. Returns the last prefix and the number of calls.

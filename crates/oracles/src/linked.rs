@@ -7,11 +7,9 @@ use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
 use crate::edits;
 use crate::fields::Fields;
 
-/// The builder that the tests of edits use.
-#[path = "../../fat-edit/tests/linked/mod.rs"]
-mod builder;
-
-use builder::{AARCH64, DYN, EXEC, Header, Linked, Loaded, Pointers, Style, X86_64, check_same};
+use samples::linked::{
+    AARCH64, DYN, EXEC, Header, Linked, Loaded, Pointers, Style, X86_64, check_same,
+};
 
 const IDS: [&str; 4] = [
     "host-x86_64-unknown-linux-gnu-",

@@ -10,11 +10,7 @@ use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
 use offload_link::{
     DeviceLinker, Fit, Group, Inputs, Members, Parts, Plan, PlanOptions, Reason, RegisterOptions,
 };
-
-#[path = "../../offload-link/tests/elf/mod.rs"]
-mod elf;
-
-use elf::elf;
+use samples::elf::with_symbols;
 
 const ARCHS: [&str; 7] = [
     "gfx90a",
@@ -222,7 +218,9 @@ fn taken(made: &[Made], members: Members, root: Option<&str>) -> Taken {
 
 /// Returns an object with the device code of its host.
 fn object(number: usize, made: &Made) -> Vec<u8> {
-    let file = |names: &[String]| elf(false, &names.iter().map(String::as_str).collect::<Vec<_>>());
+    let file = |names: &[String]| {
+        with_symbols(false, &names.iter().map(String::as_str).collect::<Vec<_>>())
+    };
     let mut package = Vec::new();
     for (arch, names) in &made.codes {
         // All different: equal members are linked once.

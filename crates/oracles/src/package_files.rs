@@ -12,11 +12,7 @@ use gpu_packages::{
 
 use crate::assert_message;
 
-#[allow(dead_code, reason = "the tests of the crate use all of it")]
-#[path = "../../gpu-packages/tests/all/make.rs"]
-mod make;
-
-use make::{Around, Made};
+use samples::packages::{self, Around, Made};
 
 /// Bytes that a walk may decompress.
 const LIMIT: u64 = 4 << 20;
@@ -220,14 +216,14 @@ fn contents(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
 /// Returns a member of a tar file of a kind; a sparse file starts with a hole.
 fn odd_member(name: &str, contents: &[u8], kind: u8, hole: usize) -> Vec<u8> {
     let size = contents.len();
-    let mut member = make::tar_header(name.as_bytes(), size as u64, kind, b"");
+    let mut member = packages::tar_header(name.as_bytes(), size as u64, kind, b"");
     if kind == b'S' {
         member[257..265].copy_from_slice(b"ustar  \0");
         member[386..410].copy_from_slice(format!("{hole:011o}\0{size:011o}\0").as_bytes());
         member[483..495].copy_from_slice(format!("{:011o}\0", hole + size).as_bytes());
-        make::sum(&mut member);
+        packages::sum(&mut member);
     }
-    member.extend(make::padded(contents));
+    member.extend(packages::padded(contents));
     member
 }
 
@@ -240,11 +236,11 @@ fn made(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     let slices: Vec<_> = files.iter().map(|(name, bytes)| (&name[..], &bytes[..])).collect();
     let mut holes = vec![0; count];
     let (file, first) = match u.int_in_range(0..=6)? {
-        0 => (make::tar(&slices), 0),
-        1 => (make::gzip(&make::tar(&slices)), 0),
-        2 => (make::deb(&slices, ".gz", make::gzip), 3),
-        3 => (make::rpm(&make::gzip(&make::cpio(&slices))), 0),
-        4 => (make::zip(&make::wheel(&slices), &Around::default()), 0),
+        0 => (packages::tar(&slices), 0),
+        1 => (packages::gzip(&packages::tar(&slices)), 0),
+        2 => (packages::deb(&slices, ".gz", packages::gzip), 3),
+        3 => (packages::rpm(&packages::gzip(&packages::cpio(&slices))), 0),
+        4 => (packages::zip(&packages::wheel(&slices), &Around::default()), 0),
         5 => {
             let mut tar = Vec::new();
             for ((name, contents), hole) in slices.iter().zip(&mut holes) {
@@ -267,7 +263,7 @@ fn made(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
             members[0].zeros = 0;
             let around =
                 Around { is_zip64: u.arbitrary()?, comment: contents(u)?, ..Around::default() };
-            (make::zip(&members, &around), 0)
+            (packages::zip(&members, &around), 0)
         }
     };
     for ((_, contents), hole) in files.iter_mut().zip(holes) {

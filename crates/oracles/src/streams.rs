@@ -3,9 +3,9 @@
 use arbitrary::{Result, Unstructured};
 
 use crate::bitcode;
-use crate::bits::{BLOCKINFO, Bits, MODULE};
 use crate::model::{self, File};
 use crate::walks::Walk;
+use samples::bits::{BLOCKINFO, Bits, MODULE};
 
 const CONSTANTS: u64 = 11;
 const METADATA: u64 = 15;

@@ -4,11 +4,7 @@ use std::collections::BTreeMap;
 
 use arbitrary::{Result, Unstructured};
 use fat_object::{Options, list_slice};
-
-#[path = "../../fat-object/tests/sycl_sample/mod.rs"]
-mod sycl_sample;
-
-use sycl_sample::{Form, Sample, file, spirv, strip};
+use samples::sycl::{Form, Sample, file, spirv, strip};
 
 const TARGETS: [&str; 3] = ["spir64", "spir64_gen", "spir64_x86_64"];
 

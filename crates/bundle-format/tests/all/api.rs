@@ -1,9 +1,5 @@
 //! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
-use core::error::Error as StdError;
-use core::fmt::{Debug, Display};
-use core::panic::{RefUnwindSafe, UnwindSafe};
-
 use bundle_format::text::Leader;
 use bundle_format::text::TextBundle;
 use bundle_format::{
@@ -11,37 +7,19 @@ use bundle_format::{
     bundles, text,
 };
 
-/// Sent to and shared by threads, printed for debugging, cloned.
-fn view<T: Clone + Debug + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
-/// Types that are also compared.
-fn value<T>()
-where
-    T: Clone + Debug + PartialEq + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,
-{
+samples::promises! {
+    sent: Bundle<'_>, TextBundle<'_>, CompositionFinding, EntryId<'_>, Error, Entry<'_>;
+    owned: Request, text::Entry<'_>;
+    value: ErrorKind, Leader;
+    copied: Leader, text::Entry<'_>;
+    displayed: CompositionFinding, EntryId<'_>;
+    error: Error, CompositionFinding;
+    unwinds: Bundle<'_>, TextBundle<'_>, CompositionFinding, EntryId<'_>, Error, ErrorKind,
+        Leader, Request, Entry<'_>, text::Entry<'_>;
 }
-fn copied<T: Copy>() {}
-fn displayed<T: Display>() {}
-/// Sent to and shared by threads, printed for debugging.
-fn sent<T: Debug + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
 
 #[test]
-fn public_types_keep_their_promises() {
-    sent::<Bundle<'_>>();
-    sent::<TextBundle<'_>>();
-    sent::<CompositionFinding>();
-    sent::<EntryId<'_>>();
-    sent::<Error>();
-    value::<ErrorKind>();
-    value::<Leader>();
-    view::<Request>();
-    sent::<Entry<'_>>();
-    view::<text::Entry<'_>>();
-
-    copied::<(Leader, text::Entry<'_>)>();
-    displayed::<CompositionFinding>();
-    displayed::<EntryId<'_>>();
-    let _: fn(&Error) -> &dyn StdError = |error| error;
-    let _: fn(&CompositionFinding) -> &dyn StdError = |finding| finding;
+fn the_magic_is_a_text() {
     assert_eq!(MAGIC, MAGIC_TEXT.as_bytes());
 }
 

@@ -5,7 +5,7 @@ use std::io;
 
 use bundle_format::text::{self, Leader};
 use byte_parts::Layout;
-use faulty::check_writing;
+use samples::faulty::check_writing;
 
 const ENTRIES: [(&str, &[u8]); 3] = [
     ("host-x86_64-unknown-linux-gnu-", b""),

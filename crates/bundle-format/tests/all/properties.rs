@@ -3,8 +3,8 @@
 use bundle_format::text::TextBundle;
 use bundle_format::text::{Leader, ends_in_marker, is_text_bundle, to_vec};
 use bundle_format::{Bundle, EntryId, bundles, composition};
-use faulty::at_each_address;
 use proptest::prelude::*;
+use samples::faulty::at_each_address;
 use target_id::compatible;
 
 /// Miri is a thousand times slower.

@@ -157,7 +157,7 @@ fn every_changed_byte_fails() {
             for change in (1..=u8::MAX).step_by(if cfg!(miri) {
                 100
             } else {
-                1 + 4 * usize::from(!faulty::is_thorough())
+                1 + 4 * usize::from(!samples::faulty::is_thorough())
             }) {
                 let mut container = container.clone();
                 container[at] ^= change;

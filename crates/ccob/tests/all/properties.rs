@@ -4,11 +4,10 @@ use ccob::{
     Error, ErrorKind, Header, Method, Version, WriteOptions, compress, decompress,
     decompress_growing, decompress_into, decompress_prefix, decompress_unverified, hash,
 };
+use proptest::prelude::*;
+use samples::faulty::at_each_address;
 #[cfg(feature = "std")]
 use std::io::Read;
-
-use faulty::at_each_address;
-use proptest::prelude::*;
 
 /// Miri is a thousand times slower.
 const CASES: u32 = if cfg!(miri) { 1 } else { 256 };

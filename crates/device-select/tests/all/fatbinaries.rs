@@ -5,6 +5,7 @@ use std::io::Cursor;
 use device_select::{Device, PtxJit, Rule, Wanted, select};
 use fat_object::{Listing, Options};
 use nv_fatbin::{Architecture, Compression, Kind, NewEntry, NewFatbin};
+use samples::device::old_cubin;
 
 /// A fatbinary of entries by name: `sm_90` is a cubin, `compute_90` is PTX, `lto_90` is LTO-IR, `tile_90` is of a kind that the
 /// walk does not know.
@@ -132,18 +133,12 @@ fn ptx_is_dropped_by_its_own_name() {
     }
 }
 
-/// The header of a cubin of CUDA 12.
-fn cubin(sm: u8) -> Vec<u8> {
-    let ident = [0x7f, b'E', b'L', b'F', 2, 1, 1, 0x33, 7, 0, 0, 0, 0, 0, 0, 0];
-    [&ident[..], &[2, 0, 190, 0], &[0; 28], &[sm, 0, sm, 0], &[0; 12]].concat()
-}
-
 /// The images of an entry that has several, and other entries, are one container.
 #[test]
 fn images_that_are_compressed_as_one_are_entries() {
     let code = |kind, sm: u8| {
         let architecture = Architecture::from_name(&format!("sm_{sm}")).unwrap();
-        NewEntry::new(kind, architecture, cubin(sm))
+        NewEntry::new(kind, architecture, old_cubin(sm.into()))
     };
     let images = [75, 80, 86].map(|sm| code(Kind::ELF, sm));
     let several = NewEntry::concatenated(&images).unwrap().compression(Compression::Lz4(3));

@@ -1,18 +1,13 @@
 //! Files that fail or end early while their units are collected, and fat binaries in memory that are cut short or damaged.
 
-use std::path::Path;
-
 use device_select::{Device, load, units};
-use faulty::check;
-
-fn data(name: &str) -> Vec<u8> {
-    std::fs::read(Path::new("../../examples/data").join(name)).unwrap()
-}
+use samples::example;
+use samples::faulty::check;
 
 #[test]
 fn units_end_with_the_error_of_the_file() {
     for name in ["hip.o", "hip-ccob-v3.hipfb", "packages.offload", "libhip.a", "cuda-fatbin.o"] {
-        let file = data(name);
+        let file = example(name);
         check(|rig| units(rig.stream(&file)).map(|units| format!("{units:?}")));
     }
 }
@@ -21,7 +16,7 @@ fn units_end_with_the_error_of_the_file() {
 /// it.
 #[test]
 fn damaged_compressed_bundles_give_no_other_image() {
-    let whole = data("hip-ccob-v3.hipfb");
+    let whole = example("hip-ccob-v3.hipfb");
     let gpu = Device::parse("gfx1100").unwrap();
     let image = load(&whole, &gpu).unwrap();
     for at in (0..whole.len()).step_by(7) {

@@ -1,14 +1,10 @@
 //! Fat binaries in memory.
 
 use std::borrow::Cow;
-use std::path::Path;
 
 use device_select::{Device, LoadErrorKind, PtxJit, load};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
-
-fn data(name: &str) -> Vec<u8> {
-    std::fs::read(Path::new("../../examples/data").join(name)).unwrap()
-}
+use samples::example;
 
 fn gpu(id: &str) -> Device {
     Device::parse(id).unwrap()
@@ -16,7 +12,7 @@ fn gpu(id: &str) -> Device {
 
 #[test]
 fn images_of_a_plain_bundle_are_borrowed() {
-    let bundle = data("hip.hipfb");
+    let bundle = example("hip.hipfb");
     let Some(Cow::Borrowed(image)) = load(&bundle, &gpu("gfx1100")).unwrap() else {
         panic!("expected a slice")
     };
@@ -29,7 +25,7 @@ fn images_of_a_plain_bundle_are_borrowed() {
 #[test]
 fn compressed_bundles_give_the_same_images() {
     for name in ["hip-ccob-v2.hipfb", "hip-ccob-v3.hipfb"] {
-        let compressed = data(name);
+        let compressed = example(name);
         let plain = ccob::decompress(&compressed, ccob::MAX_UNCOMPRESSED).unwrap().data;
         for id in ["gfx1100", "gfx906:sramecc+:xnack+", "gfx906:sramecc+:xnack-", "gfx900"] {
             let image = load(&compressed, &gpu(id)).unwrap();
@@ -41,7 +37,7 @@ fn compressed_bundles_give_the_same_images() {
 
 #[test]
 fn images_are_chosen_across_offload_binaries() {
-    let packages = data("packages.offload");
+    let packages = example("packages.offload");
     let image = load(&packages, &gpu("gfx90a:sramecc+:xnack-")).unwrap().unwrap();
     assert!(matches!(image, Cow::Borrowed(_)));
     assert!(load(&packages, &gpu("gfx803")).unwrap().is_none());
@@ -95,7 +91,7 @@ fn cubins_come_before_ptx() {
 
 #[test]
 fn open_features_that_decide_are_an_error() {
-    let object = data("hip.o");
+    let object = example("hip.o");
     let at = object.windows(24).position(|bytes| bytes == b"__CLANG_OFFLOAD_BUNDLE__");
     let bundle = &object[at.unwrap()..];
     let error = load(bundle, &gpu("gfx906:sramecc+")).unwrap_err();
@@ -105,7 +101,7 @@ fn open_features_that_decide_are_an_error() {
 
 #[test]
 fn other_bytes_are_errors() {
-    let cut = data("hip.hipfb");
+    let cut = example("hip.hipfb");
     for (bytes, kind, text) in [
         (
             &b""[..],

@@ -1,7 +1,5 @@
 //! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
-use std::error::Error as StdError;
-use std::fmt::Debug;
 use std::fs::File;
 use std::io::{Cursor, Read, Seek, Write};
 
@@ -13,26 +11,13 @@ use fat_edit::{
 use fat_object::Options;
 use object_edit::{HostObject, NewSections};
 
-/// Sent to and shared by threads, printed for debugging.
-fn shared<T: Debug + Send + Sync + Unpin>() {}
-/// Also cloned, and owning all it has.
-fn owned<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
-fn default<T: Default>() {}
-fn error<T: StdError + Send + Sync + 'static>() {}
-
-#[test]
-fn public_types_keep_their_promises() {
-    owned::<(Change, CompressOptions, Edit, EditNote, EditOptions)>();
-    owned::<(EditableContainer, NewImage)>();
-    owned::<HostObject>();
-
-    shared::<(ContainerChange, EditPlan, EditableFile, ErrorKind, ImageChange)>();
-    shared::<Error>();
-    shared::<NewSections<'_>>();
-
-    default::<(CompressOptions, Edit, EditOptions)>();
-    error::<Error>();
-    error::<object_edit::Error>();
+samples::promises! {
+    sent: ContainerChange, EditPlan, EditableFile, ErrorKind, ImageChange, Error,
+        NewSections<'_>;
+    owned: Change, CompressOptions, Edit, EditNote, EditOptions, EditableContainer, NewImage,
+        HostObject;
+    defaulted: CompressOptions, Edit, EditOptions;
+    error: Error, object_edit::Error;
 }
 
 /// Readers and writers are taken by value; `&mut` of one is one.

@@ -1,16 +1,11 @@
 //! Facts that the walk tells about the entries of bundles.
 
 use std::io::{self, Cursor, Read};
-use std::path::Path;
 
 use bundle_format::text::Leader;
 use fat_edit::{HOST_PLACEHOLDER, object_bundle};
 use fat_object::{BundleForm, FileFormat, Finding, Image, Options, Visitor, walk};
-
-fn data(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
-    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
+use samples::example;
 
 /// For each image its form, and the host object for the placeholder of one.
 #[derive(Default)]
@@ -51,19 +46,19 @@ fn entries_report_how_they_are_stored() {
         ("bundle.s", BundleForm::Text(Leader::Hash)),
         ("bundle.o", BundleForm::Section),
     ] {
-        let forms = forms(data(name), &Options::default());
+        let forms = forms(example(name), &Options::default());
         assert!(forms.len() > 1, "{name}");
         assert!(forms.iter().all(|(found, _)| *found == Some(form)), "{name}: {forms:?}");
     }
     for name in ["packages.offload", "cuda-fatbin.o"] {
-        let forms = forms(data(name), &Options::default());
+        let forms = forms(example(name), &Options::default());
         assert!(!forms.is_empty() && forms.iter().all(|(form, _)| form.is_none()), "{name}");
     }
 }
 
 #[test]
 fn the_placeholder_stands_for_the_host_object() {
-    let host = data("host.o");
+    let host = example("host.o");
     let entries = [("host-x86_64-unknown-linux-gnu-", 1), ("hip-amdgcn-amd-amdhsa--gfx906", 4)];
     let bundle = object_bundle(&host, &entries).unwrap();
     let object = bundle.to_vec(&[HOST_PLACEHOLDER, b"code"]).unwrap();
@@ -81,8 +76,10 @@ fn the_placeholder_stands_for_the_host_object() {
 #[test]
 fn images_are_entered_by_default() {
     // A bundle whose entries are an object with sections of device code, and a bundle.
-    let entries =
-        [("host-x86_64-unknown-linux-gnu-", data("hip.o")), ("hip-a-b-c-", data("bundle.bc"))];
+    let entries = [
+        ("host-x86_64-unknown-linux-gnu-", example("hip.o")),
+        ("hip-a-b-c-", example("bundle.bc")),
+    ];
     let sizes = entries.iter().map(|(id, bytes)| (id, bytes.len() as u64));
     let layout = bundle_format::layout(sizes, 1).unwrap();
     let bundle = layout.to_vec(&[&entries[0].1, &entries[1].1]).unwrap();
@@ -93,7 +90,7 @@ fn images_are_entered_by_default() {
 
 #[test]
 fn an_empty_section_is_an_entry() {
-    let host = data("host.o");
+    let host = example("host.o");
     let entries = [("host-x86_64-unknown-linux-gnu-", 1), ("hip-amdgcn-amd-amdhsa--gfx906", 0)];
     let bundle = object_bundle(&host, &entries).unwrap();
     let object = bundle.to_vec(&[HOST_PLACEHOLDER, b""]).unwrap();
@@ -102,7 +99,7 @@ fn an_empty_section_is_an_entry() {
 
 #[test]
 fn a_code_object_can_be_the_host() {
-    let mut host = data("host.o");
+    let mut host = example("host.o");
     // `e_machine`: AMDGPU.
     host[18..20].copy_from_slice(&224_u16.to_le_bytes());
     let entries = [("host-x86_64-unknown-linux-gnu-", 1), ("hip-amdgcn-amd-amdhsa--gfx906", 4)];

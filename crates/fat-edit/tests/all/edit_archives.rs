@@ -2,11 +2,12 @@
 
 use std::io::Cursor;
 
-use crate::bundling::data;
-use crate::editing::{self, GFX906, GFX1100, HOST, bundle, code, images, remove};
+use crate::editing::{self, code, images, remove};
 use fat_edit::survey;
 use object::read::archive::ArchiveFile;
-use oracles::damage::judge;
+use samples::bundle::{GFX906, GFX1100, HOST, bundle};
+use samples::damage::judge;
+use samples::example;
 
 /// The forms of archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -267,7 +268,7 @@ fn decompressing_restores_archives() {
 #[test]
 fn real_archives_are_edited() {
     for name in ["libhip.a", "libbundles.a", "hip.lib"] {
-        let file = data(name);
+        let file = example(name);
         let all = images(&file);
         let devices = all.iter().filter(|(id, _)| !id.starts_with("host-"));
         for (id, _) in devices.clone() {
@@ -327,7 +328,7 @@ fn uneditable_archives_are_refused() {
     let mut file = archive(Style::Gnu, &members);
     file[68] = 1;
     assert!(message(&file).ends_with("the symbol index is cut short"), "{}", message(&file));
-    let thin = data("libhip-thin.a");
+    let thin = example("libhip-thin.a");
     let error = survey(&mut Cursor::new(&thin), &fat_object::Options::default()).unwrap_err();
     assert!(error.to_string().contains("thin"), "{error}");
 }

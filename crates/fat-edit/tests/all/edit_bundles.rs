@@ -2,6 +2,7 @@
 
 use crate::editing::*;
 use fat_edit::{CompressOptions, Edit, EditOptions, EditableFile, ErrorKind};
+use samples::bundle::{GFX90A, GFX906, GFX1100, HOST, bundle};
 
 fn sample() -> Vec<u8> {
     bundle(

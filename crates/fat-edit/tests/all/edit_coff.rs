@@ -1,13 +1,12 @@
 //! Edits of COFF objects built by hand, with the plain header and the one of large objects.
 
 use crate::bundling;
-use crate::editing::{
-    self, GFX906, GFX1100, HOST, bundle, code, hip_binary, images, plan_with, remove,
-};
+use crate::editing::{code, hip_binary, images, plan_with, remove};
 use fat_edit::{CompressOptions, EditOptions};
 use object::{Object, ObjectSection, ObjectSymbol};
 use offload_binary::FormatVersion;
-use oracles::damage::judge;
+use samples::bundle::{GFX906, GFX1100, HOST, bundle};
+use samples::damage::judge;
 
 const AMD64: u16 = 0x8664;
 const ARM64: u16 = 0xaa64;
@@ -199,7 +198,7 @@ fn pointers_and_checksums_follow_in_every_form() {
             // As if it had been built so.
             let mut expected = form.clone();
             for (seed, bundle) in (11..).zip(&mut expected.bundles) {
-                *bundle = editing::bundle(&[(HOST, b""), (GFX1100, &code(seed, 40))], 16);
+                *bundle = samples::bundle::bundle(&[(HOST, b""), (GFX1100, &code(seed, 40))], 16);
             }
             assert_eq!(pointed_to(&out, form.width), expected.starts());
             assert!(out == expected.build(), "{:x} {}", form.machine, form.kind);

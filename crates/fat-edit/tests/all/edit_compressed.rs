@@ -3,8 +3,6 @@
 use std::io::{self, Cursor};
 
 use crate::editing::*;
-use crate::elf_objects::{Elf, elf, progbits};
-use crate::linked::{Linked, Style};
 use bundle_format::text::Leader;
 use byte_parts::Part;
 use ccob::{Header, Method, Version, WriteOptions};
@@ -14,7 +12,10 @@ use fat_edit::{
 };
 use fat_object::{FileFormat, Options};
 use object_edit::Input;
-use oracles::damage::judge_at;
+use samples::bundle::{GFX90A, GFX1100, HOST, bundle};
+use samples::damage::judge_at;
+use samples::elf::{Elf, elf, progbits};
+use samples::linked::{Linked, Style};
 
 /// A HIP fat binary whose code is not the same for two seeds.
 fn plain(seed: u32, size: u32) -> Vec<u8> {

@@ -2,16 +2,17 @@
 
 use std::io::Cursor;
 
-use crate::editing::{self, bundle, code, hip_binary, images, plan_with, run, surveyed};
-use crate::elf_objects::{self, all_elf, progbits};
-use crate::linked::{self, Linked, Loaded, Style};
+use crate::editing::{code, edited, hip_binary, images, plan_with, run, surveyed};
 use ccob::{Method, WriteOptions};
 use fat_edit::{
-    Change, CompressOptions, Edit, EditNote, EditOptions, EditPlan, EditableFile, Error, ErrorKind,
+    Change, CompressOptions, Edit, EditNote, EditOptions, EditPlan, ErrorKind,
     compress_offload_binary, survey_closed,
 };
 use fat_object::{Options, decompress_offload_binary};
 use offload_binary::{CompressedBinary, FormatVersion};
+use samples::bundle::bundle;
+use samples::elf::{self, all_elf, progbits};
+use samples::linked::{self, Linked, Loaded, Style};
 
 const TRIPLE: &str = "amdgpu9.0a-amd-amdhsa";
 
@@ -49,15 +50,6 @@ fn compress(file: &[u8]) -> (EditPlan, Vec<u8>) {
 
 fn decompress(file: &[u8]) -> Vec<u8> {
     plan_with(file, EditOptions::default(), &[], |_, edit| edit.decompress()).unwrap().1
-}
-
-fn edited(
-    file: &[u8],
-    new: &[&[u8]],
-    edit: impl FnOnce(&EditableFile, &mut Edit),
-) -> Result<Vec<u8>, Error> {
-    let options = EditOptions::default().with_any_image(true);
-    plan_with(file, options, new, edit).map(|(_, out)| out)
 }
 
 #[test]
@@ -103,7 +95,7 @@ fn images_are_removed_from_and_added_to_compressed_offload_binaries() {
 fn decompressing_restores_offload_binaries_byte_for_byte() {
     for how in methods() {
         let device = bundle(
-            &[("host-x86_64-unknown-linux-gnu-", b""), (editing::GFX906, &code(4, 6000))],
+            &[("host-x86_64-unknown-linux-gnu-", b""), (samples::bundle::GFX906, &code(4, 6000))],
             8,
         );
         for file in [
@@ -182,7 +174,7 @@ fn the_section_decides_whether_offload_binaries_are_compressed() {
             (".rodata", ALLOC, FormatVersion::V3, false),
         ] {
             let contents = package(version, &[5000, 300]);
-            let section = elf_objects::Section { align: 8, flags, ..progbits(name, &contents) };
+            let section = elf::Section { align: 8, flags, ..progbits(name, &contents) };
             form.sections = vec![section, progbits(".data", b"other contents")];
             let file = form.build();
             let (plan, out) = compress(&file);

@@ -1,9 +1,10 @@
 //! Edits of linked ELF files.
 
 use crate::editing::*;
-use crate::linked::{self, AARCH64, EXEC, Header, Linked, Loaded, Pointers, Segment, Style};
 use fat_edit::{CompressOptions, EditNote, EditOptions, EditPlan, Error, ErrorKind};
-use oracles::damage::judge_at;
+use samples::bundle::{GFX90A, GFX906, GFX1100, HOST, bundle};
+use samples::damage::judge_at;
+use samples::linked::{self, AARCH64, EXEC, Header, Linked, Loaded, Pointers, Segment, Style};
 
 const IDS: [&str; 3] = [GFX906, GFX90A, GFX1100];
 

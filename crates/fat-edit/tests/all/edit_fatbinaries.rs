@@ -1,15 +1,15 @@
 //! Edits of NVIDIA fatbinaries, alone and in programs.
 
 use crate::editing::*;
-use crate::linked::{self, AARCH64, EXEC, Linked, Loaded, Pointers, Style};
-use crate::linked_pe;
 use fat_edit::{
     Change, CompressOptions, Edit, EditNote, EditOptions, EditPlan, EditableFile, ErrorKind,
     survey_closed,
 };
 use fat_object::Options;
 use nv_fatbin::{Architecture, Compression, Fatbin, Flags, Kind, NewEntry, NewFatbin};
-use oracles::damage::judge_at;
+use samples::damage::judge_at;
+use samples::linked::{self, AARCH64, EXEC, Linked, Loaded, Pointers, Style};
+use samples::linked_pe;
 use std::io::Cursor;
 
 const SM: [&str; 3] = ["sm_70", "sm_80", "sm_90a"];

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
 
 use crate::editing::*;
 use ccob::{MAX_UNCOMPRESSED, WriteOptions};
@@ -10,25 +9,18 @@ use fat_edit::{
     Change, CompressOptions, Edit, EditOptions, EditableFile, ErrorKind, survey, survey_closed,
 };
 use fat_object::{ContainerKind, ImageInfo, Options};
+use samples::ar::archive;
+use samples::bundle::{GFX90A, GFX906, GFX1100, HOST, bundle};
 use target_id::OffloadKind;
 
 /// The files of the examples that hold device code, and what it is.
 fn examples() -> Vec<(String, Vec<u8>, EditableFile)> {
-    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
     let mut examples = Vec::new();
-    for entry in std::fs::read_dir(data).unwrap() {
-        let path = entry.unwrap().path();
-        if !path.is_file() {
-            continue;
-        }
-        let bytes = std::fs::read(&path).unwrap();
+    for (name, bytes) in samples::examples() {
         let contents = survey(&mut io::Cursor::new(&bytes), &Options::default());
         match contents {
             Ok(contents) if contents.containers().is_empty() => {}
-            Ok(contents) => {
-                let name = path.file_name().unwrap().to_string_lossy().into_owned();
-                examples.push((name, bytes, contents));
-            }
+            Ok(contents) => examples.push((name, bytes, contents)),
             Err(error) => assert!(error.kind() == ErrorKind::Unsupported, "{error}"),
         }
     }
@@ -119,21 +111,6 @@ fn decompressing_restores_compressed_files() {
             Err(error) => panic!("{name}: {error}"),
         }
     }
-}
-
-/// An `ar` archive of these members.
-fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut archive = b"!<arch>\n".to_vec();
-    for (name, data) in members {
-        let size = data.len();
-        archive.extend(
-            format!("{:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", format!("{name}/"), 0, 0, 0, 644)
-                .bytes(),
-        );
-        archive.extend(*data);
-        archive.resize(archive.len().next_multiple_of(2), b'\n');
-    }
-    archive
 }
 
 #[test]

@@ -1,20 +1,14 @@
 //! Files that take too much time or memory in an editor that visits every pair of two things: each file has tens of
 //! thousands of both.
 
-use crate::editing::{GFX90A, GFX906, bundle, code, images, plan_with};
+use crate::editing::{code, images, plan_with};
 use fat_edit::{EditNote, EditOptions, Error};
+use samples::bundle::{GFX90A, GFX906, bundle};
+use samples::elf::{Header, NOBITS, NOTE, PROGBITS, RELA, STRTAB, SYMTAB, Segment, names, placed};
+use samples::linked::{DYN, EXEC};
 
-const REL: u16 = 1;
-const EXEC: u16 = 2;
-const DYN: u16 = 3;
-
-const PROGBITS: u32 = 1;
-const SYMTAB: u32 = 2;
-const STRTAB: u32 = 3;
-const RELA: u32 = 4;
+const OBJECT: u16 = 1;
 const DYNAMIC: u32 = 6;
-const NOTE: u32 = 7;
-const NOBITS: u32 = 8;
 
 const WRITE: u64 = 1;
 const ALLOC: u64 = 2;
@@ -27,91 +21,9 @@ const READ_WRITE: u32 = 6;
 
 const MANY: usize = 20_000;
 
-#[derive(Clone, Copy, Default)]
-struct Section {
-    name: u32,
-    kind: u32,
-    flags: u64,
-    address: u64,
-    offset: u64,
-    size: u64,
-    link: u32,
-    info: u32,
-    align: u64,
-}
-
 /// A part of the file loaded to the address that is its offset.
-struct Segment {
-    kind: u32,
-    flags: u32,
-    start: u64,
-    end: u64,
-}
-
 fn load(flags: u32, start: u64, end: u64) -> Segment {
-    Segment { kind: LOAD, flags, start, end }
-}
-
-/// A little-endian ELF file of 64 bits for x86-64. `body` has room for the headers at its start; the names and the
-/// section headers come after it.
-fn elf(
-    e_type: u16,
-    segments: &[Segment],
-    sections: &[Section],
-    names: &[u8],
-    body: Vec<u8>,
-) -> Vec<u8> {
-    let mut file = body;
-    let table = Section {
-        kind: STRTAB,
-        offset: file.len() as u64,
-        size: names.len() as u64,
-        ..Section::default()
-    };
-    file.extend(names);
-    file.resize(file.len().next_multiple_of(8), 0);
-    let sections_at = file.len() as u64;
-    let count = sections.len() + 2;
-    let extended = count >= 0xff00;
-    let null = if extended {
-        Section { size: count as u64, link: count as u32 - 1, ..Section::default() }
-    } else {
-        Section::default()
-    };
-    for section in std::iter::once(&null).chain(sections).chain([&table]) {
-        file.extend([section.name, section.kind].map(u32::to_le_bytes).concat());
-        let place = [section.flags, section.address, section.offset, section.size];
-        file.extend(place.map(u64::to_le_bytes).concat());
-        file.extend([section.link, section.info].map(u32::to_le_bytes).concat());
-        file.extend([section.align, 0].map(u64::to_le_bytes).concat());
-    }
-    let mut headers = [b"\x7fELF\x02\x01\x01".as_slice(), &[0; 9]].concat();
-    headers.extend([e_type, 62].map(u16::to_le_bytes).concat());
-    headers.extend(1_u32.to_le_bytes());
-    let segments_at = if segments.is_empty() { 0 } else { 64 };
-    headers.extend([0, segments_at, sections_at].map(u64::to_le_bytes).concat());
-    headers.extend(0_u32.to_le_bytes());
-    let (number, names) = if extended { (0, 0xffff) } else { (count as u16, count as u16 - 1) };
-    headers
-        .extend([64, 56, segments.len() as u16, 64, number, names].map(u16::to_le_bytes).concat());
-    for segment in segments {
-        headers.extend([segment.kind, segment.flags].map(u32::to_le_bytes).concat());
-        let (start, size) = (segment.start, segment.end - segment.start);
-        headers.extend([start, start, start, size, size, 4096].map(u64::to_le_bytes).concat());
-    }
-    file[..headers.len()].copy_from_slice(&headers);
-    file
-}
-
-/// Returns names one after the other, and the offset of each.
-fn names<const N: usize>(names: [&str; N]) -> (Vec<u8>, [u32; N]) {
-    let mut table = vec![0];
-    let starts = names.map(|name| {
-        let start = table.len() as u32;
-        table.extend(name.bytes().chain([0]));
-        start
-    });
-    (table, starts)
+    Segment { kind: LOAD, flags, start, end, base: 0 }
 }
 
 /// A bundle of two images.
@@ -151,7 +63,7 @@ fn pointers_to_any_bundle_are_refused_in_bounded_time() {
     // Nothing relocates them in a file that has to be.
     (0..MANY).for_each(|_| body.extend(wrapper(1)));
     let end = body.len() as u64;
-    let section = |name, flags, start: u64, end: u64| Section {
+    let section = |name, flags, start: u64, end: u64| Header {
         name,
         kind: PROGBITS,
         flags,
@@ -159,14 +71,14 @@ fn pointers_to_any_bundle_are_refused_in_bounded_time() {
         offset: start,
         size: end - start,
         align: 8,
-        ..Section::default()
+        ..Header::default()
     };
     let sections = [
         section(fatbin, ALLOC, 4096, fatbin_end),
         section(wrappers, ALLOC | WRITE, wrappers_at, end),
     ];
     let segments = [load(READ, 0, fatbin_end), load(READ_WRITE, wrappers_at, end)];
-    let file = elf(DYN, &segments, &sections, &names, body);
+    let file = placed(DYN, &segments, &sections, &names, body);
     let options = EditOptions::default().with_grow(true).with_any_image(true);
     let image = code(3, 10_000);
     let error = plan_with(&file, options, &[&image], |_, edit| edit.replace(0, 0)).unwrap_err();
@@ -192,7 +104,7 @@ fn notes_that_each_move_the_next_are_placed_in_bounded_time() {
     let fatbin_end = body.len() as u64;
     let end = padded(&mut body, 16) + 16;
     body.resize(end as usize, 7);
-    let section = |name, kind, start: u64, end: u64| Section {
+    let section = |name, kind, start: u64, end: u64| Header {
         name,
         kind,
         flags: ALLOC,
@@ -200,7 +112,7 @@ fn notes_that_each_move_the_next_are_placed_in_bounded_time() {
         offset: start,
         size: end - start,
         align: 1,
-        ..Section::default()
+        ..Header::default()
     };
     let mut sections: Vec<_> =
         (notes_at..).take(MANY).map(|at| section(note, NOTE, at, at + 1)).collect();
@@ -209,9 +121,9 @@ fn notes_that_each_move_the_next_are_placed_in_bounded_time() {
     let mut segments = vec![load(READ, 0, end)];
     while segments.len() < 72 {
         // A segment of an unknown type.
-        segments.push(Segment { kind: 0x6000_0000, flags: READ, start: 0, end: 0 });
+        segments.push(Segment { kind: 0x6000_0000, flags: READ, start: 0, end: 0, base: 0 });
     }
-    let file = elf(DYN, &segments, &sections, &names, body);
+    let file = placed(DYN, &segments, &sections, &names, body);
     let (new, notes) = thin(&file).unwrap();
     assert_eq!(notes, []);
     assert_eq!(new.len(), file.len() - 4 * 4096);
@@ -236,7 +148,7 @@ fn many_sections_wrappers_and_tags_are_read_in_bounded_time() {
     let wrappers_end = body.len() as u64;
     (0..MANY).for_each(|_| body.extend([3, fatbin_end + 1].map(u64::to_le_bytes).concat()));
     let end = body.len() as u64;
-    let section = |name, kind, flags, start: u64, end: u64| Section {
+    let section = |name, kind, flags, start: u64, end: u64| Header {
         name,
         kind,
         flags,
@@ -244,20 +156,20 @@ fn many_sections_wrappers_and_tags_are_read_in_bounded_time() {
         offset: start,
         size: end - start,
         align: 8,
-        ..Section::default()
+        ..Header::default()
     };
     let mut sections = vec![
         section(fatbin, PROGBITS, ALLOC, 4096, fatbin_end),
         section(wrappers, PROGBITS, ALLOC | WRITE, wrappers_at, wrappers_end),
         section(dynamic, DYNAMIC, ALLOC | WRITE, wrappers_end, end),
     ];
-    sections.resize(MANY, Section { name: long, kind: NOBITS, ..Section::default() });
+    sections.resize(MANY, Header { name: long, kind: NOBITS, ..Header::default() });
     let segments = [
         load(READ, 0, fatbin_end),
         load(READ_WRITE, wrappers_at, end),
-        Segment { kind: PT_DYNAMIC, flags: READ_WRITE, start: wrappers_end, end },
+        Segment { kind: PT_DYNAMIC, flags: READ_WRITE, start: wrappers_end, end, base: 0 },
     ];
-    let file = elf(EXEC, &segments, &sections, &names, body);
+    let file = placed(EXEC, &segments, &sections, &names, body);
     let (new, _) = thin(&file).unwrap();
     let kept = [2, 4].map(|seed| (GFX90A.to_owned(), code(seed, 20_000)));
     assert_eq!(images(&new), kept);
@@ -270,7 +182,7 @@ fn sections_of_the_whole_file_are_refused() {
     let mut body = vec![0; 4096];
     body.extend(two(1, 500_000));
     let end = body.len() as u64;
-    let section = Section {
+    let section = Header {
         name: fatbin,
         kind: PROGBITS,
         flags: ALLOC,
@@ -278,11 +190,11 @@ fn sections_of_the_whole_file_are_refused() {
         offset: 4096,
         size: end - 4096,
         align: 8,
-        ..Section::default()
+        ..Header::default()
     };
     let mut sections = vec![section];
-    sections.resize(MANY, Section { kind: SYMTAB, offset: 0, size: end, ..Section::default() });
-    let file = elf(DYN, &[load(READ, 0, end)], &sections, &names, body);
+    sections.resize(MANY, Header { kind: SYMTAB, offset: 0, size: end, ..Header::default() });
+    let file = placed(DYN, &[load(READ, 0, end)], &sections, &names, body);
     let error = thin(&file).unwrap_err();
     assert_eq!(error.to_string(), "inconsistent program headers: sections share bytes");
 }
@@ -297,14 +209,14 @@ fn objects_of_many_sections_are_edited_in_bounded_time() {
     let mut sections = Vec::new();
     for n in 0..MANY {
         let (name, offset) = (ids[n % 2], body.len() as u64);
-        sections.push(Section { name, kind: PROGBITS, offset, size: 1, ..Section::default() });
+        sections.push(Header { name, kind: PROGBITS, offset, size: 1, ..Header::default() });
         body.push(n as u8 | 1);
         // All in one place, and of the kinds that others refer to.
         let name = if n % 4 == 0 { ids[0] } else { 0 };
         let kind = [PROGBITS, STRTAB, SYMTAB][n % 3];
-        sections.push(Section { name, kind, offset: 64, ..Section::default() });
+        sections.push(Header { name, kind, offset: 64, ..Header::default() });
     }
-    let file = elf(REL, &[], &sections, &names, body);
+    let file = placed(OBJECT, &[], &sections, &names, body);
     let (new, _) = thin(&file).unwrap();
     let left = images(&new);
     assert_eq!(left.len(), MANY / 2);
@@ -334,19 +246,12 @@ fn objects_of_many_bundles_and_symbols_are_edited_in_bounded_time() {
         let offset = body.len() as u64;
         body.extend(&two);
         let (kind, align) = (PROGBITS, 1);
-        sections.push(Section { name: fatbin, kind, offset, size, align, ..Section::default() });
+        sections.push(Header { name: fatbin, kind, offset, size, align, ..Header::default() });
         symbols.extend(symbol(section, 0, size));
     }
     let offset = body.len() as u64;
     let (kind, all) = (PROGBITS, size * many);
-    sections.push(Section {
-        name: fatbin,
-        kind,
-        offset,
-        size: all,
-        align: 1,
-        ..Section::default()
-    });
+    sections.push(Header { name: fatbin, kind, offset, size: all, align: 1, ..Header::default() });
     for n in 0..many {
         body.extend(&two);
         symbols.extend(symbol(many + 1, n * size, size));
@@ -357,13 +262,13 @@ fn objects_of_many_bundles_and_symbols_are_edited_in_bounded_time() {
     let tables = [(SYMTAB, symbols, [0, 1]), (RELA, relocations, [count + 1, count + 3])];
     for (kind, table, [link, info]) in tables {
         let (offset, size) = (body.len() as u64, table.len() as u64);
-        sections.push(Section { kind, offset, size, link, info, align: 8, ..Section::default() });
+        sections.push(Header { kind, offset, size, link, info, align: 8, ..Header::default() });
         body.extend(table);
     }
     let (offset, size) = (body.len() as u64, many * 8);
-    sections.push(Section { kind: PROGBITS, offset, size, align: 8, ..Section::default() });
+    sections.push(Header { kind: PROGBITS, offset, size, align: 8, ..Header::default() });
     body.resize(body.len() + size as usize, 0);
-    let file = elf(REL, &[], &sections, &names, body);
+    let file = placed(OBJECT, &[], &sections, &names, body);
     let (new, _) = thin(&file).unwrap();
     let left = images(&new);
     assert_eq!(left.len(), 2 * many as usize);

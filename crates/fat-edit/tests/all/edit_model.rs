@@ -8,6 +8,7 @@ use fat_edit::{CompressOptions, Edit, EditOptions, EditableFile, ErrorKind, surv
 use fat_object::{Finding, Image, Options, Visitor, walk};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use proptest::prelude::*;
+use samples::bundle::{HOST, bundle};
 
 const PROCESSORS: [&str; 6] = ["gfx906", "gfx908", "gfx90a", "gfx942", "gfx1030", "gfx1100"];
 
@@ -23,7 +24,7 @@ struct Container {
 
 #[derive(Clone, Copy, Debug)]
 enum Form {
-    Plain { align: u64 },
+    Plain { align: usize },
     Compressed { version: Version, method: Method },
     Package { version: FormatVersion },
 }
@@ -51,7 +52,7 @@ impl Container {
         }
     }
 
-    fn bundle(&self, align: u64) -> Vec<u8> {
+    fn bundle(&self, align: usize) -> Vec<u8> {
         let ids: Vec<String> = self.images.iter().map(|(processor, _)| id(*processor)).collect();
         let mut entries: Vec<(&str, &[u8])> = Vec::new();
         if self.host {
@@ -124,7 +125,7 @@ fn form() -> impl Strategy<Value = Form> {
         prop_oneof![Just(Method::ZLIB), Just(Method::ZSTD)],
     );
     prop_oneof![
-        3 => prop_oneof![Just(1_u64), Just(4096)].prop_map(|align| Form::Plain { align }),
+        3 => prop_oneof![Just(1_usize), Just(4096)].prop_map(|align| Form::Plain { align }),
         2 => compressed.prop_map(|(version, method)| Form::Compressed { version, method }),
         1 => Just(Form::Package { version: FormatVersion::V1 }),
         1 => Just(Form::Package { version: FormatVersion::V2 }),

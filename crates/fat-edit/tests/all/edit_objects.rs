@@ -1,16 +1,18 @@
 //! Edits of relocatable objects: real ones, and ELF built by hand in every class and byte order.
 
-use crate::bundling::{self, data};
-use crate::editing::{self, bundle, code, hip_binary, images, plan_with, remove, surveyed};
-use crate::elf_objects::*;
+use crate::bundling;
+use crate::editing::{code, hip_binary, images, plan_with, remove, surveyed};
 use byte_parts::Part;
 use fat_edit::HOST_PLACEHOLDER;
 use fat_edit::{CompressOptions, EditOptions, Error, ErrorKind};
 use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol};
 use offload_binary::{FormatVersion, ImageEntry, OffloadBinary, OffloadKind};
-use oracles::damage::judge;
+use samples::bundle::bundle;
+use samples::damage::judge;
+use samples::elf::*;
+use samples::example;
 
-const HOST: &str = editing::HOST;
+const HOST: &str = samples::bundle::HOST;
 
 /// Names of sections that hold device code; all of it in real objects.
 const DEVICE: [&str; 3] = [".hip_fatbin", ".llvm.offloading", "__CLANG_OFFLOAD_BUNDLE__"];
@@ -76,7 +78,7 @@ fn any_image_of_a_real_object_can_be_kept() {
     for name in
         ["hip.o", "hip-ccob-v3.o", "hip.obj", "openmp-packager.o", "merged-packager.o", "bundle.o"]
     {
-        let file = data(name);
+        let file = example(name);
         let all = images(&file);
         let is_host = |id: &str| id.starts_with("host-");
         let devices = (0..all.len()).filter(|&index| !is_host(&all[index].0)).collect::<Vec<_>>();
@@ -110,7 +112,7 @@ fn any_image_of_a_real_object_can_be_kept() {
 
 #[test]
 fn images_of_merged_offload_binaries_are_removed() {
-    let file = data("merged-packager.o");
+    let file = example("merged-packager.o");
     let all = images(&file);
     assert_eq!(all.len(), 3);
     let result = keep(&file, &[0, 2]).unwrap();
@@ -121,7 +123,7 @@ fn images_of_merged_offload_binaries_are_removed() {
 #[test]
 fn decompressing_restores_real_objects() {
     for name in ["hip.o", "hip.obj"] {
-        let file = decompress(&data(name));
+        let file = decompress(&example(name));
         let compressed = compress(&file);
         assert!(compressed.len() < file.len(), "{name}");
         assert_eq!(images(&compressed), images(&file));
@@ -129,14 +131,14 @@ fn decompressing_restores_real_objects() {
         assert!(decompress(&compressed) == file, "{name}");
         assert!(compress(&compressed) == compressed, "{name}");
     }
-    let compressed = data("hip-ccob-v3.o");
+    let compressed = example("hip-ccob-v3.o");
     assert_eq!(images(&decompress(&compressed)), images(&compressed));
 }
 
 #[test]
 fn images_of_any_size_take_the_place_of_others() {
     for name in ["hip.o", "hip.obj", "hip-packager.o", "bundle.o"] {
-        let file = data(name);
+        let file = example(name);
         let all = images(&file);
         let index =
             all.iter().position(|(id, image)| !id.starts_with("host-") && !image.is_empty());
@@ -167,7 +169,7 @@ fn images_of_any_size_take_the_place_of_others() {
 
 #[test]
 fn most_of_an_object_is_copied() {
-    let file = data("hip.o");
+    let file = example("hip.o");
     let kept = |contents: &fat_edit::EditableFile, edit: &mut fat_edit::Edit| {
         let gfx1100 = |id: &str| id.ends_with("gfx1100");
         let other = |i: &&fat_object::ImageInfo| !i.id().is_some_and(gfx1100) && i.size() > 0;
@@ -184,7 +186,7 @@ fn most_of_an_object_is_copied() {
 
 #[test]
 fn removing_an_offload_binary_keeps_the_others() {
-    let file = data("merged-packager.o");
+    let file = example("merged-packager.o");
     let options = EditOptions::default().with_allow_empty(true);
     let (_, out) = plan_with(&file, options, &[], |_, edit| edit.remove(0)).unwrap();
     assert_eq!(images(&out), images(&file)[1..]);
@@ -216,7 +218,10 @@ fn a_first_offload_binary_that_is_removed_leaves_no_zeros() {
 fn bundles() -> [Vec<u8>; 3] {
     [(1, 100), (2, 33), (3, 64)].map(|(seed, size)| {
         let (first, second) = (code(seed, size), code(seed + 10, 40));
-        bundle(&[(HOST, b""), (editing::GFX906, &first), (editing::GFX1100, &second)], 16)
+        bundle(
+            &[(HOST, b""), (samples::bundle::GFX906, &first), (samples::bundle::GFX1100, &second)],
+            16,
+        )
     })
 }
 
@@ -248,7 +253,7 @@ fn with_bundles(
     bundles: &[Vec<u8>; 3],
 ) -> (Elf, [u64; 3]) {
     let mut form = form.clone();
-    form.symbol_names = &["first", "second", "third", "end"];
+    form.symbol_names = ["first", "second", "third", "end"].map(str::to_owned).to_vec();
     let mut fatbin = Vec::new();
     let starts = [0, 1, 2].map(|index: usize| {
         fatbin.resize(fatbin.len().next_multiple_of(64), 0);
@@ -365,9 +370,9 @@ fn wrappers_point_to_their_bundles_in_every_form() {
                 form.table_first = table_first;
                 let file = form.build();
                 assert_eq!(pointed_to(&file), starts, "{pointers:?}");
-                let out = remove(&file, &[editing::GFX906]).unwrap();
+                let out = remove(&file, &[samples::bundle::GFX906]).unwrap();
                 let all = images(&file);
-                let left = all.iter().filter(|(id, _)| id != editing::GFX906).cloned();
+                let left = all.iter().filter(|(id, _)| id != samples::bundle::GFX906).cloned();
                 assert_eq!(images(&out), left.collect::<Vec<_>>());
                 assert_eq!(others(&out), others(&file));
                 let moved = pointed_to(&out);
@@ -386,7 +391,7 @@ fn wrappers_point_to_their_bundles_in_every_form() {
                 );
                 // The first image started at an aligned place, and the header is shorter without its entry.
                 assert_eq!(symbol(&out, "first"), (0, bundles()[0].len() as u64 - symbol_cut()));
-                assert_eq!(remove(&out, &[editing::GFX906]).unwrap(), out);
+                assert_eq!(remove(&out, &[samples::bundle::GFX906]).unwrap(), out);
             }
         }
     }
@@ -424,7 +429,7 @@ fn wrappers_point_to_their_offload_binaries() {
 
 /// Bytes that the first bundle loses.
 fn symbol_cut() -> u64 {
-    let shorter = bundle(&[(HOST, b""), (editing::GFX1100, &code(11, 40))], 16);
+    let shorter = bundle(&[(HOST, b""), (samples::bundle::GFX1100, &code(11, 40))], 16);
     (bundles()[0].len() - shorter.len()) as u64
 }
 
@@ -436,7 +441,7 @@ fn decompressing_restores_objects_of_every_form() {
                 // Bundles that compressing makes shorter.
                 let bundles = [1, 2, 3].map(|seed| {
                     let image = [code(seed, 700), vec![seed as u8; 3000]].concat();
-                    bundle(&[(HOST, b""), (editing::GFX906, &image)], 64)
+                    bundle(&[(HOST, b""), (samples::bundle::GFX906, &image)], 64)
                 });
                 let (mut form, starts) = with_bundles(&form, pointers, explicit, &bundles);
                 form.trailing = b"more".to_vec();
@@ -458,7 +463,7 @@ fn refused(change: impl Fn(&mut Elf)) -> Error {
     let mut form = wrapped(&elf(true, false), Pointers::Section, true).0;
     change(&mut form);
     let file = form.build();
-    let error = remove(&file, &[editing::GFX906]).unwrap_err();
+    let error = remove(&file, &[samples::bundle::GFX906]).unwrap_err();
     let message = error.to_string();
     assert!(!message.contains('\n') && message.len() < 150, "{message}");
     error
@@ -512,7 +517,7 @@ fn references_that_need_no_adjustment_are_allowed() {
     ] {
         let mut form = wrapped(&base, Pointers::Section, true).0;
         form.sections[2].contents = relocation.clone();
-        let out = remove(&form.build(), &[editing::GFX906]).unwrap();
+        let out = remove(&form.build(), &[samples::bundle::GFX906]).unwrap();
         let file = object::File::parse(&*out).unwrap();
         let segment = file.section_by_name(".rela.hipFatBinSegment").unwrap();
         assert_eq!(segment.data().unwrap(), relocation);
@@ -539,10 +544,10 @@ fn sections_beyond_the_end_and_shared_bytes_are_refused() {
     // `.data`, number 5, moved into `.hip_fatbin`; and far away.
     let at = sections + 5 * 64 + 24;
     file[at..at + 8].copy_from_slice(&100_u64.to_le_bytes());
-    let error = remove(&file, &[editing::GFX906]).unwrap_err();
+    let error = remove(&file, &[samples::bundle::GFX906]).unwrap_err();
     assert_eq!(error.to_string(), "parts of the object at 0x64..0x72 share bytes with others");
     file[at..at + 8].copy_from_slice(&100_000_u64.to_le_bytes());
-    let error = remove(&file, &[editing::GFX906]).unwrap_err();
+    let error = remove(&file, &[samples::bundle::GFX906]).unwrap_err();
     assert!(
         error.to_string().contains("section 5") || error.kind() == ErrorKind::Damaged,
         "{error}"
@@ -569,7 +574,7 @@ fn sections_of_a_bundle_are_changed_and_removed() {
                     Some("hip-amdgcn-amd-amdhsa--gfx906") => edit.remove(image.index()),
                     Some("hip-amdgcn-amd-amdhsa--gfx90a") => edit.replace(image.index(), 0),
                     Some("hip-amdgcn-amd-amdhsa--gfx1100") => edit.replace(image.index(), 1),
-                    Some(editing::GFX906) => edit.remove(image.index()),
+                    Some(samples::bundle::GFX906) => edit.remove(image.index()),
                     _ => {}
                 }
             }
@@ -584,7 +589,7 @@ fn sections_of_a_bundle_are_changed_and_removed() {
         assert!(fatbin(&out)[starts[2] as usize..].starts_with(b"__CLANG_OFFLOAD_BUNDLE__"));
         // The rest is the host with its own device code edited.
         let alone = fat_edit::remove_bundle_sections(&out).unwrap();
-        let expected = remove(&host, &[editing::GFX906]).unwrap();
+        let expected = remove(&host, &[samples::bundle::GFX906]).unwrap();
         assert!(host_part(&alone) == host_part(&expected));
         assert_eq!(images(&alone), images(&expected));
     }
@@ -592,7 +597,7 @@ fn sections_of_a_bundle_are_changed_and_removed() {
 
 #[test]
 fn sections_after_a_linked_file_are_changed_and_removed() {
-    let library = data("hip-two-units.so");
+    let library = example("hip-two-units.so");
     let entries: [(&str, &[u8]); 3] =
         [(HOST, HOST_PLACEHOLDER), ("hip-a--b-c", b"one"), ("hip-x---y", b"")];
     let file = bundling::add(&library, &entries);
@@ -626,7 +631,7 @@ fn sections_after_a_linked_file_are_changed_and_removed() {
     // A section of this name that is loaded.
     let form = Elf { table_first: false, ..elf(true, false) };
     let mut form = wrapped(&form, Pointers::Symbols, true).0;
-    form.sections[4].name = "__CLANG_OFFLOAD_BUNDLE__hip-x---y";
+    form.sections[4].name = "__CLANG_OFFLOAD_BUNDLE__hip-x---y".to_owned();
     let mut file = form.build();
     let sections = u64::from_le_bytes(file[40..48].try_into().unwrap()) as usize;
     file[16] = 3;
@@ -659,9 +664,9 @@ fn damaged_objects_cause_no_panic() {
 /// Bytes that no table lists, where an object loses sections: after everything, and before the section headers.
 #[test]
 fn device_code_outside_sections_stays() {
-    let bundle = bundle(&[(HOST, b""), (editing::GFX906, &code(3, 900))], 1);
+    let bundle = bundle(&[(HOST, b""), (samples::bundle::GFX906, &code(3, 900))], 1);
     for name in ["bundle.o", "hip-packager.o", "openmp-packager.o"] {
-        let object = data(name);
+        let object = example(name);
         let table = u64::from_le_bytes(object[40..48].try_into().unwrap()) as usize;
         let mut after = object.clone();
         after.resize(after.len().next_multiple_of(4096), 0);

@@ -4,6 +4,8 @@ use crate::editing::*;
 use bundle_format::text::{Leader, to_vec};
 use fat_edit::{Edit, EditOptions, EditableFile, Error, ErrorKind, ImageChange};
 use offload_binary::{Flags, FormatVersion, ImageEntry, ImageKind, OffloadBinary, OffloadKind};
+use samples::bundle::{GFX90A, GFX906, GFX1100, HOST, bundle};
+use samples::device::amd_of;
 
 const ARCHS: [&str; 3] = ["gfx906", "gfx90a", "gfx1100"];
 
@@ -29,16 +31,6 @@ fn bitcode(seed: u32, size: u32) -> Vec<u8> {
     let mut image = b"BC\xc0\xde".to_vec();
     image.extend(code(seed, size));
     image
-}
-
-/// A code object, V5, with these flags.
-fn code_object(flags: u32, size: usize) -> Vec<u8> {
-    let mut elf = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
-    elf.resize(size.max(64), 0);
-    elf[16..18].copy_from_slice(&3_u16.to_le_bytes());
-    elf[18..20].copy_from_slice(&224_u16.to_le_bytes());
-    elf[48..52].copy_from_slice(&flags.to_le_bytes());
-    elf
 }
 
 fn edited(file: &[u8], images: &[&[u8]], edit: impl FnOnce(&EditableFile, &mut Edit)) -> Vec<u8> {
@@ -82,7 +74,7 @@ fn images_of_offload_binaries_are_replaced() {
             assert_eq!(out, package(version, &expected));
         }
         // The recorded kind is the kind of the new image.
-        let new = code_object(0x53f, 37);
+        let new = amd_of(0x53f, 37);
         let out = edited(&file, &[&new], |_, edit| edit.replace(1, 0));
         assert_eq!(surveyed(&out).images()[1].size(), 64);
         let kinds: Vec<_> = offload_binary::binaries(&out)
@@ -97,7 +89,7 @@ fn images_of_offload_binaries_are_replaced() {
 #[test]
 fn images_are_added_to_offload_binaries() {
     let old = bitcode(1, 100);
-    let new = code_object(0x41, 100);
+    let new = amd_of(0x41, 100);
     for version in [FormatVersion::V1, FormatVersion::V2] {
         let file = package(version, &[("gfx90a", &old)]);
         let out = edited(&file, &[&new], |_, edit| edit.add(0, GFX1100, 0));
@@ -135,13 +127,13 @@ fn text_bundles_are_edited() {
 
 #[test]
 fn new_images_must_match_their_ids() {
-    let file = bundle(&[(HOST, b""), (GFX90A, &code_object(0x53f, 900))], 4096);
-    let (gfx90a, xnack) = (code_object(0x53f, 70), code_object(0x73f, 70));
+    let file = bundle(&[(HOST, b""), (GFX90A, &amd_of(0x53f, 900))], 4096);
+    let (gfx90a, xnack) = (amd_of(0x53f, 70), amd_of(0x73f, 70));
     let replaced =
         |image: &[u8]| refused(&file, &[image], |_, edit| edit.replace(1, 0)).to_string();
     let message = "the code object is for gfx1100, not for gfx90a";
     let message = format!("new image 0 is not for {GFX90A}: {message}");
-    assert_eq!(replaced(&code_object(0x41, 70)), message);
+    assert_eq!(replaced(&amd_of(0x41, 70)), message);
     assert!(replaced(&xnack).ends_with("needs xnack on, the target leaves it open"));
     assert!(replaced(b"text").ends_with("an AMD GPU code object or LLVM bitcode is expected"));
     let out = edited(&file, &[&gfx90a], |_, edit| edit.replace(1, 0));
@@ -153,7 +145,7 @@ fn new_images_must_match_their_ids() {
 
 #[test]
 fn entries_are_added_after_the_others() {
-    let (old, new) = (code_object(0x53f, 900), code_object(0x41, 5000));
+    let (old, new) = (amd_of(0x53f, 900), amd_of(0x41, 5000));
     let file = bundle(&[(HOST, b""), (GFX90A, &old)], 4096);
     let edit = |contents: &EditableFile, edit: &mut Edit| {
         edit.remove(1);

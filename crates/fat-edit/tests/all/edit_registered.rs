@@ -1,9 +1,9 @@
 //! Edits of offload binaries in `.hip_fatbin`, where HIP's wrappers lead to them as they do to bundles.
 
-use crate::editing::{images, plan_with};
-use crate::linked::{AARCH64, EXEC, Linked, Loaded, Pointers, Style, check_same};
+use crate::editing::{edited, images};
 use crate::registered::{Form, TARGETS, Unit, contents_of, noise};
-use fat_edit::{Edit, EditOptions, EditableFile, Error};
+use fat_edit::Error;
+use samples::linked::{AARCH64, EXEC, Linked, Loaded, Pointers, Style, check_same};
 
 fn layouts(form: Form) -> Vec<Linked> {
     let mut all = Vec::new();
@@ -51,15 +51,6 @@ fn without(file: &[u8], archs: &[&str]) -> Result<Vec<u8>, Error> {
     })
 }
 
-fn edited(
-    file: &[u8],
-    new: &[&[u8]],
-    edit: impl FnOnce(&EditableFile, &mut Edit),
-) -> Result<Vec<u8>, Error> {
-    let options = EditOptions::default().with_any_image(true);
-    plan_with(file, options, new, edit).map(|(_, out)| out)
-}
-
 #[test]
 fn one_target_is_kept_in_every_layout() {
     for form in Form::ALL {
@@ -67,7 +58,7 @@ fn one_target_is_kept_in_every_layout() {
             let file = linked.build();
             let before = registered(&file);
             assert_eq!(before.concat().len(), images(&file).len(), "{linked:?}");
-            let count = if faulty::is_thorough() { TARGETS.len() } else { 1 };
+            let count = if samples::faulty::is_thorough() { TARGETS.len() } else { 1 };
             for (_, kept) in TARGETS.into_iter().rev().take(count) {
                 let others: Vec<_> = TARGETS.map(|(_, arch)| arch).into();
                 let others: Vec<_> = others.into_iter().filter(|arch| *arch != kept).collect();

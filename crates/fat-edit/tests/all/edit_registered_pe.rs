@@ -2,11 +2,11 @@
 
 use std::io::Cursor;
 
-use crate::linked_pe;
 use crate::registered::{self, Form, TARGETS, Unit, contents_of, noise};
 use fat_edit::{CompressOptions, Edit, EditNote, EditOptions, Error, ErrorKind, survey};
 use fat_object::Options;
 use offload_binary::FormatVersion;
+use samples::linked_pe;
 
 use crate::editing::{images, plan_with};
 
@@ -115,6 +115,6 @@ fn compressing_is_undone_by_decompressing() {
 #[test]
 fn damaged_libraries_cause_no_panic() {
     for form in Form::ALL {
-        oracles::damage::judge(&linked_pe::build(&form.units(3)), oracles::edits::check);
+        samples::damage::judge(&linked_pe::build(&form.units(3)), oracles::edits::check);
     }
 }

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use crate::editing::*;
-use crate::linked::{EXEC, Linked, Loaded, Pointers, Style};
 use fat_edit::{CompressOptions, EditNote, EditOptions, EditPlan, Error};
 use fat_object::Location;
+use samples::bundle::{GFX90A, HOST, bundle};
+use samples::linked::{EXEC, Linked, Loaded, Pointers, Style};
 
 fn compress(file: &[u8]) -> (EditPlan, Vec<u8>) {
     plan_with(file, EditOptions::default(), &[], |_, edit| {
@@ -86,7 +87,7 @@ fn files_whose_code_seems_to_refer_to_compressed_bundles_are_restored() {
 #[test]
 fn files_with_any_code_before_any_bundles_are_restored() {
     let mut numbers = Numbers(13);
-    let rounds = if faulty::is_thorough() { 600 } else { 30 };
+    let rounds = if samples::faulty::is_thorough() { 600 } else { 30 };
     let mut differing = 0;
     for round in 0..rounds {
         let style = if numbers.below(2) == 0 { Style::First } else { Style::Third };

@@ -1,19 +1,15 @@
 //! Packages added to real objects, to objects built here in every form of ELF and COFF, and to damaged ones.
 
 use std::io::{self, Cursor, Read};
-use std::path::Path;
 
 use fat_object::{Finding, Image, Options, Visitor, walk};
 use object::{Object, ObjectSection, ObjectSymbol};
 use object_edit::{ErrorKind, NewSections, embed};
-use oracles::damage::judge;
+use samples::damage::judge;
+use samples::elf::{Elf, all_elf, elf, progbits};
+use samples::example;
 
 const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
-
-fn data(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
-    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
 
 #[derive(Default)]
 struct Images(Vec<(String, Vec<u8>)>);
@@ -99,7 +95,7 @@ fn check(object: &[u8], contents: &[u8]) -> Vec<u8> {
 
 #[test]
 fn real_objects_get_the_package_and_keep_the_rest() {
-    let package = data("packages.offload");
+    let package = example("packages.offload");
     let added = images(&package);
     assert_eq!(added.len(), 5);
     for name in [
@@ -113,7 +109,7 @@ fn real_objects_get_the_package_and_keep_the_rest() {
         "cuda-fatbin.o",
         "hip.obj",
     ] {
-        let object = data(name);
+        let object = example(name);
         let mut expected = images(&object);
         expected.extend(added.iter().cloned());
         let once = check(&object, &package);
@@ -134,8 +130,8 @@ fn real_objects_get_the_package_and_keep_the_rest() {
 #[test]
 fn elf_contents_stay_at_their_offsets() {
     for name in ["host.o", "hip.o", "bundle.o"] {
-        let object = data(name);
-        let result = check(&object, &data("packages.offload"));
+        let object = example(name);
+        let result = check(&object, &example("packages.offload"));
         let ranges = |bytes: &[u8]| {
             let file = object::File::parse(bytes).unwrap();
             let named = |section: &object::Section<'_, '_>| section.name() != Ok(".strtab");
@@ -167,7 +163,7 @@ fn other_files_are_refused() {
         ("README.md", "cannot change sections: this is not possible in files of unknown format"),
     ] {
         assert_eq!(
-            NewSections::offloading(&data(name), 8).unwrap_err().to_string(),
+            NewSections::offloading(&example(name), 8).unwrap_err().to_string(),
             error,
             "{name}"
         );
@@ -185,7 +181,7 @@ fn other_files_are_refused() {
 
 #[test]
 fn contents_must_be_as_long_as_laid_out() {
-    let object = data("host.o");
+    let object = example("host.o");
     let embedding = NewSections::offloading(&object, 100).unwrap();
     for (contents, found) in [(vec![1; 99], 99), (vec![1; 101], 101), (vec![1; 5000], 101)] {
         let error = embedding.write_to(io::sink(), [&*contents]).unwrap_err();
@@ -206,7 +202,7 @@ fn contents_must_be_as_long_as_laid_out() {
 
 #[test]
 fn a_layout_needs_no_contents() {
-    let host = data("host.o");
+    let host = example("host.o");
     let embedding = NewSections::offloading(&host, 1 << 50).unwrap();
     assert_eq!(
         embedding.contents_ranges().next().unwrap().end
@@ -223,7 +219,7 @@ fn a_layout_needs_no_contents() {
     );
     assert!(NewSections::offloading(&host, u64::MAX - 100).is_err());
     let elf32 = elf(false, false).build();
-    let coff = data("hip.obj");
+    let coff = example("hip.obj");
     for (object, format) in [(&elf32, "ELF"), (&coff, "COFF")] {
         for len in [u64::from(u32::MAX) - 100, u64::from(u32::MAX), 1 << 32, 1 << 60, u64::MAX] {
             let error = NewSections::offloading(object, len).unwrap_err();
@@ -237,116 +233,6 @@ fn a_layout_needs_no_contents() {
         }
         assert!(NewSections::offloading(object, (1 << 32) - 100_000).is_ok());
     }
-}
-
-/// An ELF object built by hand.
-struct Elf {
-    wide: bool,
-    big: bool,
-    /// Section header index and contents of the names.
-    names: Vec<u8>,
-    names_index: u32,
-    /// `.data` and then as many empty sections.
-    empty: usize,
-    /// Numbers are in the null section although they are small.
-    extended: bool,
-    table_first: bool,
-    trailing: Vec<u8>,
-}
-
-fn elf(wide: bool, big: bool) -> Elf {
-    Elf {
-        wide,
-        big,
-        names: b"\0.shstrtab\0.data\0".to_vec(),
-        names_index: 2,
-        empty: 0,
-        extended: false,
-        table_first: false,
-        trailing: Vec::new(),
-    }
-}
-
-impl Elf {
-    fn half(&self, n: u16) -> Vec<u8> {
-        if self.big { n.to_be_bytes().to_vec() } else { n.to_le_bytes().to_vec() }
-    }
-
-    fn word(&self, n: u32) -> Vec<u8> {
-        if self.big { n.to_be_bytes().to_vec() } else { n.to_le_bytes().to_vec() }
-    }
-
-    fn long(&self, n: u64) -> Vec<u8> {
-        match (self.wide, self.big) {
-            (true, true) => n.to_be_bytes().to_vec(),
-            (true, false) => n.to_le_bytes().to_vec(),
-            (false, _) => self.word(n as u32),
-        }
-    }
-
-    fn section(&self, name: u32, kind: u32, offset: u64, size: u64, link: u32) -> Vec<u8> {
-        [
-            self.word(name),
-            self.word(kind),
-            self.long(0),
-            self.long(0),
-            self.long(offset),
-            self.long(size),
-            self.word(link),
-            self.word(0),
-            self.long(u64::from(kind != 0)),
-            self.long(0),
-        ]
-        .concat()
-    }
-
-    fn build(&self) -> Vec<u8> {
-        let (header_len, entry_len) = if self.wide { (64, 64) } else { (52, 40) };
-        let count = 3 + self.empty;
-        let table_len = (count * entry_len) as u64;
-        let body = if self.table_first { header_len + table_len } else { header_len };
-        let names_at = body + 5;
-        let names_end = names_at + self.names.len() as u64;
-        let table_at = if self.table_first { header_len } else { names_end.next_multiple_of(8) };
-
-        let extended = self.extended || count >= 0xff00;
-        let (null_size, shnum) = if extended { (count as u64, 0) } else { (0, count as u16) };
-        let (null_link, shstrndx) =
-            if self.extended { (self.names_index, 0xffff) } else { (0, self.names_index as u16) };
-        let mut file =
-            [0x7f, b'E', b'L', b'F', 1 + u8::from(self.wide), 1 + u8::from(self.big), 1].to_vec();
-        file.resize(16, 0);
-        file.extend([self.half(1), self.half(0), self.word(1)].concat()); // ET_REL
-        file.extend([self.long(0), self.long(0), self.long(table_at), self.word(0)].concat());
-        file.extend(self.half(header_len as u16));
-        file.extend([self.half(0), self.half(0), self.half(entry_len as u16)].concat());
-        file.extend([self.half(shnum), self.half(shstrndx)].concat());
-        assert_eq!(file.len() as u64, header_len);
-
-        let mut table = self.section(0, 0, 0, null_size, null_link);
-        table.extend(self.section(11, 1, body, 5, 0)); // .data
-        table.extend(self.section(1, 3, names_at, self.names.len() as u64, 0));
-        for _ in 0..self.empty {
-            table.extend(self.section(11, 1, body, 0, 0));
-        }
-        if self.table_first {
-            file.extend(&table);
-        }
-        file.extend(b"DATA!");
-        file.extend(&self.names);
-        if !self.table_first {
-            file.resize(table_at as usize, 0);
-            file.extend(&table);
-        }
-        file.extend(&self.trailing);
-        file
-    }
-}
-
-fn all_elf() -> impl Iterator<Item = Elf> {
-    [(false, false), (false, true), (true, false), (true, true)]
-        .into_iter()
-        .map(|(wide, big)| elf(wide, big))
 }
 
 fn elf_type_and_flags(bytes: &[u8]) -> (u32, u64) {
@@ -369,17 +255,15 @@ fn every_class_and_byte_order_of_elf_is_supported() {
         assert_eq!(start, (header_len + 5usize).next_multiple_of(8));
         assert_eq!(result[header_len..header_len + 5], *b"DATA!");
         let names = result.windows(17).position(|w| w == b".llvm.offloading\0").unwrap();
-        assert_eq!(result[names - 17..names], *b"\0.shstrtab\0.data\0");
+        assert_eq!(result[names - 15..names], *b"\0.strtab\0.data\0");
     }
 }
 
 #[test]
 fn existing_names_are_used() {
-    for name in
-        ["\0.shstrtab\0.data\0.llvm.offloading\0", "\0.shstrtab\0.data\0.rela.llvm.offloading\0"]
-    {
+    for name in [".llvm.offloading", ".rela.llvm.offloading"] {
         for mut form in all_elf() {
-            form.names = name.as_bytes().to_vec();
+            form.symbol_names = vec![name.to_owned()];
             let result = check(&form.build(), b"12345678");
             assert_eq!(result.windows(16).filter(|w| w == b".llvm.offloading").count(), 1);
         }
@@ -394,8 +278,8 @@ fn headers_elsewhere_and_trailing_bytes_stay() {
         let result = check(&object, b"12345678");
         // The old table is dead, but in the way.
         assert_eq!(
-            result[64..object.len() - form.names.len()],
-            object[64..object.len() - form.names.len()]
+            result[64..object.len() - form.names().0.len()],
+            object[64..object.len() - form.names().0.len()]
         );
         form.trailing = b"signature".to_vec();
         for table_first in [true, false] {
@@ -417,7 +301,8 @@ fn numbers_may_exceed_the_elf_header() {
         check(&form.build(), b"12345678");
         form.extended = false;
         for count in [0xfefe, 0xfeff, 0xff00, 0x10000] {
-            form.empty = count - 3;
+            form.names_first = count % 2 == 0;
+            form.sections.resize(count - 2, progbits(".data", b""));
             let object = form.build();
             let result = embed(&object, b"12345678").unwrap();
             let file = object::File::parse(&*result).unwrap();
@@ -436,7 +321,7 @@ fn elf_error(change: impl Fn(&mut Vec<u8>)) -> String {
     NewSections::offloading(&object, 8).unwrap_err().to_string()
 }
 
-/// Offset of the section headers of `elf(true, false)`: header, 5 bytes, 17 of names, padding.
+/// Offset of the section headers of `elf(true, false)`: header, 5 bytes, 15 of names, padding.
 const TABLE: usize = 88;
 
 #[test]
@@ -471,8 +356,8 @@ fn malformed_elf_headers_are_errors() {
     assert_eq!(elf_error(|o| o[62] = 3), field("e_shstrndx", 0, 3, "the index of a section"));
     assert_eq!(elf_error(|o| o[62] = 1), field("e_shstrndx", 0, 1, "the index of a string table"));
     let part = "section name table";
-    let error = format!("ELF {part} that ends at 0x56 has no zero byte at its end");
-    assert_eq!(elf_error(|o| o[85] = b'a'), error);
+    let error = format!("ELF {part} that ends at 0x54 has no zero byte at its end");
+    assert_eq!(elf_error(|o| o[83] = b'a'), error);
 }
 
 #[test]
@@ -507,7 +392,7 @@ fn elf_parts_beyond_the_end_are_refused() {
     );
     assert_eq!(
         elf_error(|o| o[TABLE + 128 + 25] = 1), // offset of the names
-        beyond("section name table", 0x145, 0x156, whole)
+        beyond("section name table", 0x145, 0x154, whole)
     );
     assert_eq!(
         elf_error(|o| {
@@ -765,7 +650,12 @@ fn malformed_coff_objects_are_errors() {
 fn damaged_objects_cause_no_panic() {
     let mut objects: Vec<Vec<u8>> = all_elf().map(|form| form.build()).collect();
     objects.extend(all_elf().map(|form| Elf { extended: true, ..form }.build()));
-    objects.extend([coff(false).build(), coff(true).build(), data("host.o"), data("hip.obj")]);
+    objects.extend([
+        coff(false).build(),
+        coff(true).build(),
+        example("host.o"),
+        example("hip.obj"),
+    ]);
     let try_it = |object: &[u8]| {
         if let Ok(embedding) = NewSections::offloading(object, 13) {
             let result = embedding.to_vec(&[b"some contents"]).unwrap();
@@ -787,7 +677,7 @@ fn damaged_objects_cause_no_panic() {
 fn accepted_objects_accept_another_section() {
     let mut objects: Vec<Vec<u8>> = all_elf().map(|form| form.build()).collect();
     objects.extend(all_elf().map(|form| Elf { extended: true, ..form }.build()));
-    objects.extend([coff(false).build(), coff(true).build(), data("hip.obj")]);
+    objects.extend([coff(false).build(), coff(true).build(), example("hip.obj")]);
     // A fixed seed, so that a failure can be repeated.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = |below: usize| {

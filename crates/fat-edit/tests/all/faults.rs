@@ -12,30 +12,14 @@ use fat_edit::{
 };
 use fat_edit::{HOST_PLACEHOLDER, object_bundle};
 use fat_object::{Finding, Image, Options, Visitor, walk};
-use faulty::{Fault, Rig, Stream, at_each_call};
 use object_edit::NewSections;
-
-/// The shipped example files, by name.
-fn examples() -> Vec<(String, Vec<u8>)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
-    let mut files: Vec<_> = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_file() && !path.ends_with("README.md"))
-        .map(|path| {
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            (name, std::fs::read(path).unwrap())
-        })
-        .filter(|(name, _)| !name.starts_with('.') && !name.ends_with(".sh"))
-        .collect();
-    files.sort();
-    assert!(files.len() > 20, "the example files are missing");
-    files
-}
+use samples::bundle::{GFX90A, GFX906, GFX1100, HOST, bundle};
+use samples::faulty::{Fault, Rig, Stream, at_each_call};
+use samples::{example_path, examples};
 
 /// Every fourth example file, or all if tests are thorough.
 fn some_examples() -> impl Iterator<Item = (String, Vec<u8>)> {
-    examples().into_iter().step_by(if faulty::is_thorough() { 1 } else { 4 })
+    examples().into_iter().step_by(if samples::faulty::is_thorough() { 1 } else { 4 })
 }
 
 fn hash(data: &impl Hash) -> u64 {
@@ -77,9 +61,8 @@ impl Visitor for Listener<'_> {
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
         let name = std::str::from_utf8(name).unwrap();
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
-        let name = Path::new(name).file_name().unwrap();
-        Ok(Box::new(self.rig.stream(&std::fs::read(directory.join(name))?)))
+        let name = Path::new(name).file_name().unwrap().to_str().unwrap();
+        Ok(Box::new(self.rig.stream(&std::fs::read(example_path(name))?)))
     }
 }
 
@@ -94,7 +77,7 @@ fn walked(rig: &Rig, file: &[u8]) -> io::Result<Vec<String>> {
 fn a_walk_ends_with_the_error_of_the_stream() {
     for (name, file) in some_examples() {
         println!("{name}");
-        faulty::check(|rig| walked(rig, &file));
+        samples::faulty::check(|rig| walked(rig, &file));
     }
 }
 
@@ -114,7 +97,7 @@ fn a_survey_ends_with_the_error_of_the_stream() {
             continue;
         }
         println!("{name}");
-        faulty::check(|rig| {
+        samples::faulty::check(|rig| {
             let contents = survey(&mut rig.stream(&file), &Options::default());
             contents.map(|contents| format!("{contents:?}")).map_err(io_error)
         });
@@ -195,7 +178,7 @@ fn an_edit_ends_with_the_error_of_the_stream() {
             println!("{name} {doing:?}");
             edits += 1;
             // An edited linked file is read back before it is written.
-            faulty::check_ahead(|rig| {
+            samples::faulty::check_ahead(|rig| {
                 let edited = edited(rig, &file, doing);
                 // Nothing is called damaged, or impossible, for a fault of the stream.
                 edited.inspect_err(|error| {
@@ -205,7 +188,7 @@ fn an_edit_ends_with_the_error_of_the_stream() {
             });
         }
     }
-    assert!(edits > if faulty::is_thorough() { 12 } else { 4 }, "{edits}");
+    assert!(edits > if samples::faulty::is_thorough() { 12 } else { 4 }, "{edits}");
 }
 
 #[test]
@@ -216,11 +199,13 @@ fn embedding_ends_with_the_error_of_the_stream() {
     let contents = code(3, 300);
     let embedding = NewSections::offloading(&object, contents.len() as u64).unwrap();
     let expected = embedding.to_vec(&[&contents]).unwrap();
-    faulty::check_writing(&expected, |rig, out| embedding.write_to(out, [rig.stream(&contents)]));
+    samples::faulty::check_writing(&expected, |rig, out| {
+        embedding.write_to(out, [rig.stream(&contents)])
+    });
     let sizes = [(HOST, HOST_PLACEHOLDER.len() as u64), (GFX906, contents.len() as u64)];
     let bundle = object_bundle(&object, &sizes).unwrap();
     let expected = bundle.to_vec(&[HOST_PLACEHOLDER, &contents[..]]).unwrap();
-    faulty::check_writing(&expected, |rig, out| {
+    samples::faulty::check_writing(&expected, |rig, out| {
         bundle.write_to(out, [HOST_PLACEHOLDER, &contents[..]].map(|entry| rig.stream(entry)))
     });
 }

@@ -13,12 +13,6 @@
 mod bundling;
 #[path = "../editing/mod.rs"]
 mod editing;
-#[path = "../../../fat-object/tests/elf_objects/mod.rs"]
-mod elf_objects;
-#[path = "../linked/mod.rs"]
-mod linked;
-#[path = "../linked_pe/mod.rs"]
-mod linked_pe;
 #[path = "../registered/mod.rs"]
 mod registered;
 

@@ -13,9 +13,10 @@ use fat_object::{ImageInfo, Options, Visitor, walk};
 use kpack::{Scheme, Tables};
 use object_edit::{Input, Output};
 
-use crate::editing::{GFX90A, GFX906, GFX1100, HOST, bundle, code, images, remove, surveyed};
-use crate::linked::{AARCH64, EXEC, Linked, Loaded, Pointers, Style};
-use crate::linked_pe;
+use crate::editing::{code, images, remove, surveyed};
+use samples::bundle::{GFX90A, GFX906, GFX1100, HOST, bundle};
+use samples::linked::{AARCH64, EXEC, Linked, Loaded, Pointers, Style};
+use samples::linked_pe;
 
 const MARKER: &[u8] = b"a marker, whatever is in it";
 const FAT: u32 = 0x4849_5046;

@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 use std::io::{self, Cursor};
 
-use crate::bundling::{
-    self, GFX90A, GFX906, HOST, Images, add, coff, data, entries, there_and_back,
-};
-use crate::elf_objects::*;
+use crate::bundling::{self, GFX90A, GFX906, HOST, Images, add, coff, entries, there_and_back};
 use fat_edit::{HOST_PLACEHOLDER, object_bundle, remove_bundle_sections};
 use fat_object::{FileFormat, Options, walk};
 use object::{Object, ObjectSection, ObjectSymbol};
 use object_edit::ErrorKind;
+use samples::elf::*;
+use samples::example;
 
 /// Name, contents, flags, alignment and relocations of every section.
 fn sections(bytes: &[u8]) -> Vec<String> {
@@ -45,7 +44,7 @@ const OBJECTS: [&str; 4] = ["host.o", "hip.o", "hip-packager.o", "hip.obj"];
 #[test]
 fn sections_are_added_to_and_removed_from_real_objects() {
     for name in OBJECTS {
-        let object = data(name);
+        let object = example(name);
         there_and_back(&object);
         let added = add(&object, &entries());
         let (old, new) = (sections(&object), sections(&added));
@@ -63,7 +62,7 @@ fn sections_are_added_to_and_removed_from_real_objects() {
 #[test]
 fn the_walker_finds_what_was_added() {
     for name in ["host.o", "cpu.obj"] {
-        let object = if name == "host.o" { data(name) } else { coff() };
+        let object = if name == "host.o" { example(name) } else { coff() };
         let added = add(&object, &[(HOST, HOST_PLACEHOLDER), (GFX906, b"image"), (GFX90A, b"x")]);
         let mut images = Images::default();
         walk(&mut Cursor::new(&added), &Options::default(), &mut images).unwrap();
@@ -75,7 +74,7 @@ fn the_walker_finds_what_was_added() {
 
 #[test]
 fn elf_sections_are_those_of_the_bundler() {
-    for object in [data("host.o"), elf(false, false).build(), elf(true, true).build()] {
+    for object in [example("host.o"), elf(false, false).build(), elf(true, true).build()] {
         let added = add(&object, &entries());
         let file = object::File::parse(&*added).unwrap();
         let new = file.sections().filter(|s| s.name().unwrap().starts_with("__CLANG_"));
@@ -161,7 +160,7 @@ fn other_types_of_elf_are_refused() {
 
 #[test]
 fn linked_files_stay_where_they_are() {
-    let library = data("hip-two-units.so");
+    let library = example("hip-two-units.so");
     there_and_back(&library);
     let added = add(&library, &entries());
     // Every byte but the place of the section headers and their number.
@@ -266,7 +265,7 @@ fn removing_restores_every_form_of_coff() {
 #[test]
 fn objects_without_such_sections_stay() {
     for name in OBJECTS {
-        let object = data(name);
+        let object = example(name);
         assert!(
             matches!(remove_bundle_sections(&object), Ok(Cow::Borrowed(bytes)) if bytes == object)
         );
@@ -276,7 +275,7 @@ fn objects_without_such_sections_stay() {
 /// An ELF object with everything that numbers sections, and bundle sections among the others.
 fn interleaved(form: Elf) -> Elf {
     let mut form = form;
-    form.symbol_names = &["function", "object", "extra.data"];
+    form.symbol_names = ["function", "object", "extra.data"].map(str::to_owned).to_vec();
     form.sections = [
         "__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-", // 1
         ".group",
@@ -422,7 +421,7 @@ fn coff_sections_in_use_are_not_removed_and_numbers_follow() {
 
 #[test]
 fn contents_must_match_the_layout() {
-    let object = data("host.o");
+    let object = example("host.o");
     let bundle = object_bundle(&object, &[(HOST, 1), (GFX906, 100)]).unwrap();
     let inner = |error: io::Error| {
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
@@ -461,7 +460,7 @@ fn contents_must_match_the_layout() {
 
 #[test]
 fn impossible_layouts_are_refused() {
-    let object = data("host.o");
+    let object = example("host.o");
     let error = object_bundle(&object, &[(HOST, 1), ("hip\0", 1)]).unwrap_err().to_string();
     assert_eq!(error, "bundle entry ID 1 has a zero byte at 3, which a section name cannot hold");
     for (object, sizes) in [
@@ -488,11 +487,15 @@ fn other_files_are_refused() {
         ("hip.hipfb", "cannot change sections: this is not possible in files of unknown format"),
     ] {
         assert_eq!(
-            object_bundle(&data(name), &[(HOST, 1)]).unwrap_err().to_string(),
+            object_bundle(&example(name), &[(HOST, 1)]).unwrap_err().to_string(),
             error,
             "{name}"
         );
-        assert_eq!(remove_bundle_sections(&data(name)).unwrap_err().to_string(), error, "{name}");
+        assert_eq!(
+            remove_bundle_sections(&example(name)).unwrap_err().to_string(),
+            error,
+            "{name}"
+        );
     }
 }
 

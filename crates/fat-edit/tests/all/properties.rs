@@ -1,18 +1,17 @@
 //! Properties of any images in any objects, at any place in memory.
 
-use crate::elf_objects;
+use samples::faulty::at_each_address;
+use samples::{elf, example, examples};
 #[path = "../images/mod.rs"]
 mod images;
 
 use std::fmt::Write;
 use std::io::{self, Cursor, Read};
-use std::path::Path;
 
-use crate::bundling::{self, add, data};
+use crate::bundling::{self, add};
 use fat_edit::survey;
 use fat_edit::{HOST_PLACEHOLDER, object_bundle, remove_bundle_sections};
 use fat_object::{Container, Finding, Image, Options, Visitor, walk};
-use faulty::at_each_address;
 use images::{Images, found, image, package};
 use object_edit::{NewSections, embed};
 use offload_binary::{FormatVersion, OffloadKind};
@@ -77,16 +76,11 @@ fn answers(file: &[u8]) -> String {
 /// Every example file, of any format: a reader that needs its numbers aligned fails on some.
 #[test]
 fn the_place_of_a_file_in_memory_does_not_matter() {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
     let mut read = 0;
-    for file in std::fs::read_dir(examples).unwrap() {
-        let path = file.unwrap().path();
-        if path.is_file() && path.extension().is_none_or(|extension| extension != "sh") {
-            let bytes = std::fs::read(&path).unwrap();
-            println!("{}", path.display());
-            let answers = at_each_address(&bytes, b'_', answers);
-            read += usize::from(answers.contains("image") || answers.contains("Object"));
-        }
+    for (name, bytes) in examples() {
+        println!("{name}");
+        let answers = at_each_address(&bytes, b'_', answers);
+        read += usize::from(answers.contains("image") || answers.contains("Object"));
     }
     assert!(read > 20, "{read}");
 }
@@ -94,7 +88,7 @@ fn the_place_of_a_file_in_memory_does_not_matter() {
 /// The same of what lies at odd places in a file: tables of an object, and members of an archive.
 #[test]
 fn the_place_of_an_object_in_a_file_does_not_matter() {
-    for form in elf_objects::all_elf() {
+    for form in elf::all_elf() {
         at_each_address(&form.build(), b'_', answers);
     }
     let found = |file: &[u8]| {
@@ -103,7 +97,7 @@ fn the_place_of_an_object_in_a_file_does_not_matter() {
         images.0
     };
     for name in ["bundle.o", "hip.o", "hip.obj", "hip-macos.o", "hip-ccob-v3.o"] {
-        let object = data(name);
+        let object = example(name);
         let expected = found(&object);
         assert!(!expected.is_empty(), "{name}");
         // Members start at even places; what is before them moves them by two.
@@ -122,8 +116,8 @@ fn the_place_of_an_object_in_a_file_does_not_matter() {
 
 /// Objects without device code, of every format that is written.
 fn hosts() -> Vec<Vec<u8>> {
-    let mut hosts = vec![data("host.o"), bundling::coff()];
-    hosts.extend(elf_objects::all_elf().map(|form| form.build()));
+    let mut hosts = vec![example("host.o"), bundling::coff()];
+    hosts.extend(elf::all_elf().map(|form| form.build()));
     hosts
 }
 

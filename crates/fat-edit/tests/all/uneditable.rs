@@ -1,22 +1,16 @@
 //! Containers that are read and not edited.
 
-#[path = "../../../fat-object/tests/hcf_sample/mod.rs"]
-mod hcf_sample;
-#[path = "../../../fat-object/tests/sycl_sample/mod.rs"]
-mod sycl_sample;
-
 use std::io::Cursor;
 
 use fat_edit::{Edit, EditOptions, survey};
 use fat_object::{Options, has_device_code};
 use object_edit::embed;
-
-use hcf_sample::hcf;
-use sycl_sample::{Form, file, spirv, strip};
+use samples::hcf::{self, hcf};
+use samples::sycl::{self, Form, file, spirv, strip};
 
 #[test]
 fn hcf_containers_are_not_edited() {
-    let file = hcf(&[hcf_sample::Sample::bitcode(&["kernel"])]);
+    let file = hcf(&[hcf::Sample::bitcode(&["kernel"])]);
     let contents = survey(Cursor::new(&file), &Options::default()).unwrap();
     assert_eq!(contents.containers()[0].uneditable(), Some("HCF containers"));
     let mut edit = Edit::new(EditOptions::default().with_allow_empty(true));
@@ -28,8 +22,7 @@ fn hcf_containers_are_not_edited() {
 #[test]
 fn registered_sycl_images_are_not_edited() {
     for is_stripped in [false, true] {
-        let mut file =
-            file(Form::default(), &[sycl_sample::Sample::plain("spir64", &spirv(1), &["one"])]);
+        let mut file = file(Form::default(), &[sycl::Sample::plain("spir64", &spirv(1), &["one"])]);
         if is_stripped {
             strip(&mut file.bytes);
         }
@@ -42,9 +35,7 @@ fn registered_sycl_images_are_not_edited() {
 /// The question finds what was embedded by the type of its section.
 #[test]
 fn embedded_offload_binaries_are_found_by_type() {
-    let data = |name: &str| {
-        std::fs::read(format!("{}/../../examples/data/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
-    };
+    let data = |name: &str| samples::example(name);
     let packed = embed(&data("host.o"), &data("packages.offload")).unwrap();
     let (from, to) = (b".llvm.offloading", b".llvm.offloadxxx");
     let at = packed.windows(from.len()).position(|bytes| bytes == from).unwrap();

@@ -10,7 +10,6 @@
 )]
 
 use std::io::{self, Cursor, Read};
-use std::path::Path;
 
 use fat_edit::{HOST_PLACEHOLDER, object_bundle, remove_bundle_sections};
 use fat_object::{BundleForm, FileFormat, Finding, Image, Options, Visitor, walk};
@@ -18,11 +17,6 @@ use fat_object::{BundleForm, FileFormat, Finding, Image, Options, Visitor, walk}
 pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 pub const GFX906: &str = "hip-amdgcn-amd-amdhsa--gfx906";
 pub const GFX90A: &str = "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+";
-
-pub fn data(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
-    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
 
 pub fn add(object: &[u8], entries: &[(&str, &[u8])]) -> Vec<u8> {
     let sizes = entries.iter().map(|(id, bytes)| (*id, bytes.len() as u64)).collect::<Vec<_>>();
@@ -132,7 +126,7 @@ pub fn found(object: &[u8]) {
 
 /// Judges a sample cut short and changed: the device code in it is found, and what is added comes off.
 pub fn judge_damaged(sample: &[u8]) {
-    oracles::damage::judge(sample, |bytes| {
+    samples::damage::judge(sample, |bytes| {
         oracles::objects::check(bytes);
         oracles::walks::check(bytes);
     });

@@ -7,21 +7,9 @@ use fat_edit::{Edit, EditOptions, EditPlan, EditableFile, Error, NewImage, surve
 use fat_object::{Finding, Image, Options, Severity, Visitor, walk};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 
-pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
-pub const GFX906: &str = "hipv4-amdgcn-amd-amdhsa--gfx906";
-pub const GFX90A: &str = "hipv4-amdgcn-amd-amdhsa--gfx90a";
-pub const GFX1100: &str = "hipv4-amdgcn-amd-amdhsa--gfx1100";
-
 /// Bytes that are not the same for two seeds, and neither start nor end with a zero.
 pub fn code(seed: u32, size: u32) -> Vec<u8> {
     (0..size).map(|i| ((i / 7 * seed + i % 7) % 251) as u8 | 1).collect()
-}
-
-/// A bundle of these entries.
-pub fn bundle(entries: &[(&str, &[u8])], align: u64) -> Vec<u8> {
-    let sizes = entries.iter().map(|(id, content)| (id, content.len() as u64));
-    let contents: Vec<&[u8]> = entries.iter().map(|(_, content)| *content).collect();
-    bundle_format::layout(sizes, align).unwrap().to_vec(&contents).unwrap()
 }
 
 /// An offload binary, or one for each image in version 1, with images of HIP for these triples and processors.
@@ -66,6 +54,16 @@ pub fn plan_with(
     let mut wishes = Edit::new(options);
     edit(&contents, &mut wishes);
     run(&contents, file, new_images, &wishes)
+}
+
+/// Edits, where images may be any bytes.
+pub fn edited(
+    file: &[u8],
+    new: &[&[u8]],
+    edit: impl FnOnce(&EditableFile, &mut Edit),
+) -> Result<Vec<u8>, Error> {
+    let options = EditOptions::default().with_any_image(true);
+    plan_with(file, options, new, edit).map(|(_, out)| out)
 }
 
 /// Plans and writes.

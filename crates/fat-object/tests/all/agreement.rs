@@ -2,43 +2,34 @@
 
 use fat_object::{Disagreement, ErrorKind, Listing, Options, Severity, list_slice};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
+use samples::bundle::bundle;
+use samples::device::{AMD, CUBIN, Head, ZEBIN, amd, new_cubin, old_cubin};
+use samples::fatbin::{Made, fatbin};
 use target_id::Verdict;
 
-/// An ELF header with these flags.
-fn elf(machine: u16, os_abi: u8, abi_version: u8, flags: u32) -> Vec<u8> {
-    let mut file = b"\x7fELF\x02\x01\x01".to_vec();
-    file.extend([os_abi, abi_version]);
-    file.resize(64, 0);
-    file[18..20].copy_from_slice(&machine.to_le_bytes());
-    file[48..52].copy_from_slice(&flags.to_le_bytes());
-    file
+/// A cubin as CUDA 13 writes it, without the number of its GPU.
+fn unnumbered() -> Vec<u8> {
+    Head { os_abi: 0x41, abi: 8, flags: 4, ..CUBIN }.bytes()
 }
 
-/// A code object of version 5.
-fn amd(flags: u32) -> Vec<u8> {
-    elf(224, 0x40, 3, flags)
+/// A code object of an ABI with these flags.
+fn old_amd(abi: u8, flags: u32) -> Vec<u8> {
+    Head { abi, flags, ..AMD }.bytes()
 }
 
-/// A cubin, as CUDA up to 12 writes it, and as CUDA 13 does.
-fn old_cubin(sm: u32) -> Vec<u8> {
-    elf(190, 0x33, 7, 0x50_0500 | sm | sm << 16)
-}
-
-fn new_cubin(sm: u32) -> Vec<u8> {
-    elf(190, 0x41, 8, 0x0600_0004 | sm << 8)
-}
-
-fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
-    let sizes: Vec<_> = entries.iter().map(|(id, image)| (*id, image.len() as u64)).collect();
-    let images: Vec<_> = entries.iter().map(|(_, image)| *image).collect();
-    bundle_format::layout(sizes, 4096).unwrap().to_vec(&images).unwrap()
+/// An object for another machine.
+fn other(machine: u16) -> Vec<u8> {
+    Head { machine, ..ZEBIN }.bytes()
 }
 
 fn hip(target: &str, image: &[u8]) -> Vec<u8> {
-    bundle(&[
-        ("host-x86_64-unknown-linux-gnu-", b""),
-        (&format!("hipv4-amdgcn-amd-amdhsa--{target}"), image),
-    ])
+    bundle(
+        &[
+            ("host-x86_64-unknown-linux-gnu-", b""),
+            (&format!("hipv4-amdgcn-amd-amdhsa--{target}"), image),
+        ],
+        4096,
+    )
 }
 
 fn listed(file: &[u8]) -> Listing {
@@ -109,9 +100,9 @@ fn unknown_targets_are_not_reported() {
         ("gfx9999", amd(0x549)),                // an unknown name
         ("gfx906", amd(0x151 | 1 << 24)),       // a generic processor that covers it
         ("gfx9-generic", amd(0x151 | 2 << 24)), // another version of it
-        ("gfx906", elf(224, 0x40, 1, 0x12f)),   // version 3: its xnack is another bit
-        ("gfx906", elf(224, 0x40, 0, 1)),       // version 2: flags only
-        ("gfx906", elf(224, 0x40, 0, 3)),
+        ("gfx906", old_amd(1, 0x12f)),          // version 3: its xnack is another bit
+        ("gfx906", old_amd(0, 1)),              // version 2: flags only
+        ("gfx906", old_amd(0, 3)),
         ("gfx906", amd(0x52f)[..40].to_vec()), // cut
         ("gfx906", Vec::new()),                // a placeholder
         ("gfx906", b"anything".to_vec()),
@@ -127,23 +118,23 @@ fn formats_for_other_devices_are_reported() {
     for (id, image, says) in [
         ("hip-amdgcn-amd-amdhsa--gfx906", new_cubin(80), "cubin where an AMD"),
         ("hip-amdgcn-amd-amdhsa--gfx906", b"\x03\x02\x23\x07".to_vec(), "SPIR-V where"),
-        ("hip-amdgcn-amd-amdhsa--gfx906", elf(62, 0, 0, 0), "where an AMD GPU code object"),
+        ("hip-amdgcn-amd-amdhsa--gfx906", other(62), "where an AMD GPU code object"),
         ("hip-spirv64-amd-amdhsa--amdgcnspirv", amd(0x52f), "where SPIR-V or LLVM bitcode"),
         ("openmp-nvptx64-nvidia-cuda--sm_70", amd(0x52f), "where a cubin, PTX"),
         ("sycl-spir64-unknown-unknown", amd(0x52f), "where SPIR-V"),
     ] {
-        let said = said(&bundle(&[(id, &image)])).unwrap_or_else(|| panic!("{id}"));
+        let said = said(&bundle(&[(id, &image)], 4096)).unwrap_or_else(|| panic!("{id}"));
         assert!(said.contains(says), "{said}");
     }
     for (id, image) in [
         // LLVM's linker wrapper makes this of SPIR-V for OpenMP.
-        ("openmp-spirv64-intel-unknown-", elf(205, 0, 0, 0)),
+        ("openmp-spirv64-intel-unknown-", other(205)),
         ("sycl-spir64-unknown-unknown", b"\x28\xb5\x2f\xfd".to_vec()),
-        ("sycl-spir64_gen-unknown-unknown", elf(205, 0, 0, 0)),
-        ("openmp-x86_64-unknown-linux-gnu-", elf(62, 0, 0, 0)),
+        ("sycl-spir64_gen-unknown-unknown", other(205)),
+        ("openmp-x86_64-unknown-linux-gnu-", other(62)),
         ("host-x86_64-unknown-linux-gnu-", amd(0x52f)),
     ] {
-        assert_eq!(said(&bundle(&[(id, &image)])), None, "{id}");
+        assert_eq!(said(&bundle(&[(id, &image)], 4096)), None, "{id}");
     }
 }
 
@@ -200,28 +191,9 @@ fn offload_binaries_are_compared_by_arch_and_kind() {
     assert_eq!(why, "cubin where the offload binary records ptx");
 }
 
-/// A fatbinary of entries: kind, architecture, flags, stored bytes, their size uncompressed.
-fn fatbinary(entries: &[(u16, u32, u64, &[u8], u64)]) -> Vec<u8> {
-    let mut body = Vec::new();
-    for (kind, sm, flags, stored, plain) in entries {
-        let padded = stored.len().next_multiple_of(8);
-        let mut entry = [0; 64];
-        entry[..2].copy_from_slice(&kind.to_le_bytes());
-        entry[2..8].copy_from_slice(&[1, 1, 64, 0, 0, 0]);
-        entry[8..16].copy_from_slice(&(padded as u64).to_le_bytes());
-        let exact = if *plain > 0 { u32::try_from(stored.len()).unwrap() } else { 0 };
-        entry[16..20].copy_from_slice(&exact.to_le_bytes());
-        entry[28..32].copy_from_slice(&sm.to_le_bytes());
-        entry[40..48].copy_from_slice(&flags.to_le_bytes());
-        entry[56..64].copy_from_slice(&plain.to_le_bytes());
-        body.extend(entry);
-        body.extend(*stored);
-        body.resize(body.len() + padded - stored.len(), 0);
-    }
-    let mut file = b"\x50\xed\x55\xba\x01\x00\x10\x00".to_vec();
-    file.extend((body.len() as u64).to_le_bytes());
-    file.extend(body);
-    file
+/// A fatbinary of one entry: kind, architecture, flags, stored bytes, their size uncompressed.
+fn fatbinary(kind: u16, sm: u32, flags: u64, stored: &[u8], size: u64) -> Vec<u8> {
+    fatbin(&[Made { kind, sm, flags, payload: stored.to_vec(), size, ..Made::default() }])
 }
 
 #[test]
@@ -237,14 +209,14 @@ fn entries_of_fatbinaries_are_compared_by_their_numbers() {
         (2, 86, 1, new_cubin(80), None), // runs there
         (2, 80, 1, new_cubin(86), Some("is code for sm_86, newer than sm_80")),
         (2, 80, 1, old_cubin(70), Some("is code for sm_70")),
-        (2, 80, 1, elf(190, 0x41, 8, 4), None), // no number
+        (2, 80, 1, unnumbered(), None), // no number
         (1, 80, 1, ptx("sm_80"), None),
         (1, 90, SPECIFIC, ptx("sm_90a"), None),
         (1, 80, 1, ptx("sm_70"), None),
         (1, 80, 1, ptx("sm_90"), Some("is PTX for compute_90")),
         (2, 80, 1, amd(0x52f), Some("where a cubin, PTX, a fatbinary or LLVM bitcode")),
     ] {
-        let said = said(&fatbinary(&[(kind, sm, flags, &image, 0)]));
+        let said = said(&fatbinary(kind, sm, flags, &image, 0));
         let agrees = match (says, &said) {
             (Some(says), Some(said)) => said.contains(says),
             (says, said) => says.is_none() && said.is_none(),
@@ -263,7 +235,7 @@ fn compressed_entries_are_compared_on_request() {
     for (sm, says) in
         [(90, None), (80, Some("the code object is code for sm_90, newer than sm_80"))]
     {
-        let file = fatbinary(&[(2, sm, LZ4, &stored, image.len() as u64)]);
+        let file = fatbinary(2, sm, LZ4, &stored, image.len() as u64);
         assert_eq!(said(&file), None);
         assert_eq!(said_with(&file, &checked).as_deref(), says);
     }
@@ -271,7 +243,7 @@ fn compressed_entries_are_compared_on_request() {
     for (size, kind) in
         [(65, ErrorKind::Image), (1 << 40, ErrorKind::Limit), (u64::MAX, ErrorKind::Limit)]
     {
-        let file = fatbinary(&[(2, 80, LZ4, &stored, size)]);
+        let file = fatbinary(2, 80, LZ4, &stored, size);
         let listing = list_slice(&file, &checked).unwrap();
         assert!(listing.images()[0].disagreement().is_none());
         let kinds = listing.findings().iter().map(|finding| finding.error().kind());

@@ -1,7 +1,5 @@
 //! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
-use std::error::Error as StdError;
-use std::fmt::{Debug, Display};
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek};
 
@@ -12,50 +10,15 @@ use fat_object::{
     Visitor, list, walk,
 };
 
-/// Sent to and shared by threads, printed for debugging, cloned, and owning all it has.
-fn owned<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
-/// Types that are also compared.
-fn value<T: Clone + Debug + PartialEq + Send + Sync + Unpin + 'static>() {}
-fn copied<T: Copy>() {}
-fn displayed<T: Display>() {}
-fn default<T: Default>() {}
-fn error<T: StdError + Send + Sync + 'static>() {}
-/// Sent to and shared by threads, printed for debugging.
-fn sent<T: Debug + Send + Sync + Unpin + 'static>() {}
-
-#[test]
-fn public_types_keep_their_promises() {
-    value::<BundleForm>();
-    owned::<Compression>();
-    value::<ContainerKind>();
-    value::<FileFormat>();
-    owned::<ImageInfo>();
-    value::<Location>();
-    owned::<OffloadBinaryEntry>();
-    owned::<PathStep>();
-    value::<Severity>();
-
-    sent::<llvm_bitcode::Error>();
-    owned::<Disagreement>();
-    owned::<Error>();
-    owned::<Finding>();
-    sent::<Listing>();
-
-    sent::<Container>();
-    owned::<Options>();
-    sent::<Summary>();
-
-    copied::<(BundleForm, Compression, ContainerKind, FileFormat, Location, Severity)>();
-    displayed::<ContainerKind>();
-    displayed::<FileFormat>();
-    displayed::<Finding>();
-    displayed::<ImageInfo>();
-    displayed::<Location>();
-    displayed::<PathStep>();
-    default::<Options>();
-    error::<llvm_bitcode::Error>();
-    error::<Disagreement>();
-    error::<Error>();
+samples::promises! {
+    sent: llvm_bitcode::Error, Listing, Container, Summary;
+    owned: Compression, ImageInfo, OffloadBinaryEntry, PathStep, Disagreement, Error, Finding,
+        Options;
+    value: BundleForm, ContainerKind, FileFormat, Location, Severity;
+    copied: BundleForm, Compression, ContainerKind, FileFormat, Location, Severity;
+    displayed: ContainerKind, FileFormat, Finding, ImageInfo, Location, PathStep;
+    defaulted: Options;
+    error: llvm_bitcode::Error, Disagreement, Error;
 }
 
 /// A visitor can be made a value of another type, and hands out what outlives the walk.

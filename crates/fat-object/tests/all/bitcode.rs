@@ -2,15 +2,15 @@
 //! damaged ones. The tests of the tool show that LLVM extracts the same bytes.
 
 use std::io::{self, Cursor, Read};
-use std::path::Path;
 
 use fat_object::{
     Container, ContainerKind, FileFormat, Finding, Image, Location, Options, Visitor, walk,
 };
 
 use llvm_bitcode::ErrorKind;
-
-use crate::bits::{BLOCKINFO, Bits, module, wide};
+use samples::binary::v1;
+use samples::bits::{BLOCKINFO, Bits, module, wide};
+use samples::example;
 
 /// Everything that a walk sees: images, sections and findings.
 #[derive(Default)]
@@ -61,29 +61,11 @@ fn collect(bytes: &[u8]) -> Collect {
     collect
 }
 
-fn example() -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/hip-embedded.bc");
-    std::fs::read(path).unwrap()
-}
-
 const CONSTANTS: u64 = 11;
 const METADATA: u64 = 15;
 
 const LISTED: &[u8] = b"llvm.embedded.objects";
 const SECTION: &[u8] = b".llvm.offloading";
-
-/// An LLVM packager binary, version 1, with one image without properties.
-fn package(image: &[u8]) -> Vec<u8> {
-    let size = image.len() as u64;
-    let mut bytes = b"\x10\xff\x10\xad\x01\0\0\0".to_vec();
-    let total = (72 + size).next_multiple_of(8);
-    for word in [total, 32, 40, 0x0000_0004_0000_0001, 72, 0, 72, size] {
-        bytes.extend(u64::to_le_bytes(word));
-    }
-    bytes.extend(image);
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
-    bytes
-}
 
 /// Version 2, a function, then a global variable (value 1) with an initialiser.
 fn globals(bits: &mut Bits, initialiser: u64) {
@@ -128,7 +110,7 @@ fn error(bytes: &[u8]) -> Bitcode {
 
 #[test]
 fn bitcode_of_clang_has_its_image() {
-    let bytes = example();
+    let bytes = example("hip-embedded.bc");
     let seen = collect(&bytes);
     assert_eq!(seen.errors, [""; 0]);
     let [(path, location, image)] = &seen.images[..] else { panic!("{:?}", seen.images) };
@@ -152,7 +134,7 @@ fn bitcode_of_clang_has_its_image() {
 
 #[test]
 fn truncated_bitcode_has_images_or_errors() {
-    let bytes = example();
+    let bytes = example("hip-embedded.bc");
     for len in (0..bytes.len()).rev().step_by(if cfg!(debug_assertions) { 5 } else { 1 }) {
         let seen = collect(&bytes[..len]);
         // The bytes after the module are not needed.
@@ -163,13 +145,13 @@ fn truncated_bitcode_has_images_or_errors() {
 
 #[test]
 fn strings_may_lack_an_abbreviation() {
-    let package = package(b"image");
+    let package = v1(b"image", &[]);
     let seen = collect(&embedding(|bits| {
         bits.record(8, &wide(&package));
     }));
     assert_eq!(seen.errors, [""; 0]);
     assert_eq!(seen.images.len(), 1);
-    assert_eq!(seen.images[0].1, Location::Bitcode(72));
+    assert_eq!(seen.images[0].1, Location::Bitcode(80));
     assert_eq!(seen.images[0].2, b"image");
 }
 
@@ -177,7 +159,7 @@ fn strings_may_lack_an_abbreviation() {
 fn strings_may_have_abbreviations() {
     // The abbreviations: one of BLOCKINFO's, one of the block's own, one with the code as operand.
     for (id, own) in [(4, false), (5, true), (6, true)] {
-        let package = package(b"image");
+        let package = v1(b"image", &[]);
         let bytes = module(|bits| {
             bits.block(4, BLOCKINFO, |bits| {
                 bits.record(1, &[9]).fixed(2, 4).vbr(1, 5).fixed(1, 1).vbr(77, 8);
@@ -241,7 +223,7 @@ fn a_string_may_lack_its_last_zero() {
 
 #[test]
 fn strings_of_metadata_may_be_in_one_record() {
-    let package = package(b"image");
+    let package = v1(b"image", &[]);
     let bytes = module(|bits| {
         globals(bits, 2);
         bits.block(4, CONSTANTS, |bits| bits.record(8, &wide(&package)).done());
@@ -272,7 +254,7 @@ fn strings_of_metadata_may_be_in_one_record() {
 
 #[test]
 fn blocks_and_records_may_be_in_any_order() {
-    let (first, second) = (package(b"first"), package(b"second"));
+    let (first, second) = (v1(b"first", &[]), v1(b"second", &[]));
     let bytes = module(|bits| {
         bits.block(4, METADATA, |bits| {
             list(bits, &[0, 1]);
@@ -296,7 +278,7 @@ fn blocks_and_records_may_be_in_any_order() {
 
 #[test]
 fn globals_with_equal_contents_are_walked_once() {
-    let package = package(b"image");
+    let package = v1(b"image", &[]);
     let bytes = module(|bits| {
         bits.record(1, &[2]);
         for _ in 0..2 {
@@ -359,7 +341,7 @@ fn other_globals_are_skipped() {
 
 #[test]
 fn several_modules_and_padding_are_read() {
-    let bytes = embedding(|bits| bits.record(8, &wide(&package(b"image"))).done());
+    let bytes = embedding(|bits| bits.record(8, &wide(&v1(b"image", &[]))).done());
     // what other blocks lie around modules is skipped
     let mut other = Bits::default();
     other.block(2, 23, |bits| bits.record(1, &[0; 9]).done());
@@ -388,7 +370,7 @@ fn wrapper(offset: u32, size: u32) -> Vec<u8> {
 
 #[test]
 fn bitcode_in_the_wrapper_is_read() {
-    let raw = embedding(|bits| bits.record(8, &wide(&package(b"image"))).done());
+    let raw = embedding(|bits| bits.record(8, &wide(&v1(b"image", &[]))).done());
     let size = u32::try_from(raw.len()).unwrap();
     let mut file = wrapper(22, size);
     file.extend([0, 0]);
@@ -426,7 +408,7 @@ fn bitcode_in_the_wrapper_is_read() {
 
 #[test]
 fn bitcode_in_archives_and_for_the_host_is_read() {
-    let host = embedding(|bits| bits.record(8, &wide(&package(b"image"))).done());
+    let host = embedding(|bits| bits.record(8, &wide(&v1(b"image", &[]))).done());
     let mut archive = ar::Builder::new(Vec::new());
     let header = ar::Header::new(b"host.bc".to_vec(), host.len() as u64);
     archive.append(&header, &host[..]).unwrap();
@@ -456,20 +438,20 @@ fn bitcode_in_archives_and_for_the_host_is_read() {
 
 #[test]
 fn no_more_is_held_than_allowed() {
-    let package = package(&[7; 1000]);
+    let package = v1(&[7; 1000], &[]);
     let bytes = embedding(|bits| bits.record(8, &wide(&package)).done());
-    let mut options = Options::default().with_max_decompressed(1072);
+    let mut options = Options::default().with_max_decompressed(1080);
     let mut seen = Collect::default();
     walk(&mut Cursor::new(&bytes), &options, &mut seen).unwrap();
     assert_eq!((seen.images.len(), seen.errors.len()), (1, 0));
-    options = options.with_max_decompressed(1071);
+    options = options.with_max_decompressed(1079);
     let mut seen = Collect::default();
     walk(&mut Cursor::new(&bytes), &options, &mut seen).unwrap();
     let [found] = &seen.bitcode[..] else { panic!("{:?}", seen.errors) };
     assert_eq!(found.kind, ErrorKind::Limit);
     let text = &found.text;
-    assert!(text.starts_with("bitcode embeds 1072 bytes of device code at byte"), "{text}");
-    assert!(text.ends_with(", more than the limit of 1071"), "{text}");
+    assert!(text.starts_with("bitcode embeds 1080 bytes of device code at byte"), "{text}");
+    assert!(text.ends_with(", more than the limit of 1079"), "{text}");
 }
 
 #[test]
@@ -489,7 +471,7 @@ fn dangling_references_are_errors() {
     let damaged = |node: u64, value: u64, initialiser: u64, listed: u64| {
         error(&module(|bits| {
             globals(bits, initialiser);
-            bits.block(4, CONSTANTS, |bits| bits.record(8, &wide(&package(b"image"))).done());
+            bits.block(4, CONSTANTS, |bits| bits.record(8, &wide(&v1(b"image", &[]))).done());
             bits.block(4, METADATA, |bits| {
                 bits.record(1, &wide(SECTION)).record(2, &[0, value]).record(3, &[node, 1]);
                 list(bits, &[listed]);
@@ -643,7 +625,7 @@ fn literals_without_bits_are_read_in_bounded_time() {
     });
     assert!(bytes.len() < records);
     // Half a second without optimisation; half a minute if every record could have 30,000.
-    faulty::within(20, || {
+    samples::faulty::within(20, || {
         assert_eq!(collect(&bytes).errors, [""; 0]);
         assert_eq!(llvm_bitcode::symbols(&bytes).unwrap(), Some(vec![]));
     });

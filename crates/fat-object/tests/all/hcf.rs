@@ -1,12 +1,10 @@
 //! HCF containers of AdaptiveCpp, as files and in host files.
 
-use crate::hcf_sample;
-
 use std::io::Cursor;
 
-use crate::elf_objects::{elf, progbits};
 use fat_object::{ContainerKind, FileFormat, Listing, Options, list, list_slice};
-use hcf_sample::{MARKER, Sample, hcf, text};
+use samples::elf::{elf, progbits};
+use samples::hcf::{MARKER, Sample, hcf, text};
 
 fn listing(file: &[u8]) -> Listing {
     let lent = list_slice(file, &Options::default()).unwrap();

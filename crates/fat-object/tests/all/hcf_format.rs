@@ -1,9 +1,7 @@
 //! Containers as AdaptiveCpp writes them, and damaged ones.
 
-use crate::hcf_sample;
-
 use fat_object::hcf::{Error, ErrorKind, Hcf};
-use hcf_sample::{MARKER, Sample, hcf};
+use samples::hcf::{MARKER, Sample, hcf};
 
 fn parsed(file: &[u8]) -> Result<Hcf, Error> {
     let available = file.len() as u64;

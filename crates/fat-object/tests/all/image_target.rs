@@ -2,8 +2,8 @@
 
 use std::io;
 
-use crate::bits::{module, wide};
 use fat_object::{FileFormat, Image, Options, Visitor, image_target, walk_slice};
+use samples::bits::{module, wide};
 
 const TRIPLE: u64 = 2;
 const GLOBALVAR: u64 = 7;

@@ -2,25 +2,21 @@
 
 use std::fs::File;
 use std::io::{self, Cursor};
-use std::path::{Path, PathBuf};
 
 use fat_object::{
     ContainerKind, Error, ErrorKind, FileFormat, Finding, Image, Listing, Location, Options,
     Severity, Visitor, copy_image, list, list_with_thin_members, walk,
 };
-
-fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name)
-}
+use samples::example_path;
 
 fn listed(name: &str) -> Listing {
-    list(File::open(data(name)).unwrap(), &Options::default()).unwrap()
+    list(File::open(example_path(name)).unwrap(), &Options::default()).unwrap()
 }
 
 #[test]
 fn an_object_with_a_bundle_is_listed() {
     let listing = listed("hip.o");
-    assert_eq!(listing.size(), std::fs::metadata(data("hip.o")).unwrap().len());
+    assert_eq!(listing.size(), std::fs::metadata(example_path("hip.o")).unwrap().len());
     assert_eq!(listing.format(), FileFormat::Elf { machine: 62 });
     assert!(listing.findings().is_empty() && listing.is_complete());
     let lines: Vec<_> = listing.images().iter().map(ToString::to_string).collect();
@@ -43,7 +39,7 @@ fn an_object_with_a_bundle_is_listed() {
 
 #[test]
 fn listings_iterate_by_reference_and_by_value() {
-    let mut file = File::open(data("hip.o")).unwrap();
+    let mut file = File::open(example_path("hip.o")).unwrap();
     let listing = list(&mut file, &Options::default()).unwrap();
     let borrowed: Vec<_> = listing.images().to_vec();
     assert_eq!(borrowed, listing.images());
@@ -86,7 +82,7 @@ fn odd_ids_are_escaped() {
 
 #[test]
 fn damage_is_listed_with_its_place() {
-    let mut bytes = std::fs::read(data("hip.hipfb")).unwrap();
+    let mut bytes = std::fs::read(example_path("hip.hipfb")).unwrap();
     // The size of the second image.
     let end = bytes.len() as u64;
     let at = 24 + 8 + 24 + "host-x86_64-unknown-linux-gnu-".len();
@@ -108,9 +104,9 @@ fn thin_archives_need_an_opener() {
     assert_eq!(listing.findings()[0].error().kind(), ErrorKind::ThinMember);
 
     let open = |name: &[u8]| -> io::Result<Box<dyn byte_parts::ReadSeek>> {
-        Ok(Box::new(File::open(data(std::str::from_utf8(name).unwrap()))?))
+        Ok(Box::new(File::open(example_path(std::str::from_utf8(name).unwrap()))?))
     };
-    let file = File::open(data(name)).unwrap();
+    let file = File::open(example_path(name)).unwrap();
     let listing = list_with_thin_members(file, &Options::default(), open).unwrap();
     assert!(listing.is_complete() && !listing.images().is_empty());
     assert!(matches!(listing.images()[1].location(), Location::ThinMember(_)));
@@ -132,7 +128,7 @@ fn ptx_is_loaded_under_another_name() {
 fn images_are_copied_by_their_index() {
     let copied = |index| {
         let mut out = Vec::new();
-        let file = File::open(data("hip-ccob-v3.o")).unwrap();
+        let file = File::open(example_path("hip-ccob-v3.o")).unwrap();
         copy_image(file, &Options::default(), index, &mut out).map(|len| (len, out))
     };
     let listing = listed("hip-ccob-v3.o");
@@ -144,7 +140,7 @@ fn images_are_copied_by_their_index() {
     let error = copied(listing.images().len()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     // An error of the writer is its own.
-    let file = File::open(data("hip.o")).unwrap();
+    let file = File::open(example_path("hip.o")).unwrap();
     let error = copy_image(file, &Options::default(), 1, &mut [0; 7][..]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::WriteZero);
 }

@@ -9,10 +9,6 @@
     reason = "a test fails by panicking, and says where"
 )]
 
-#[path = "../../../llvm-bitcode/tests/bits/mod.rs"]
-mod bits;
-#[path = "../elf_objects/mod.rs"]
-mod elf_objects;
 mod fatbinaries;
 
 mod agreement;
@@ -22,8 +18,6 @@ mod compressed_packages;
 mod formats;
 mod hcf;
 mod hcf_format;
-#[path = "../hcf_sample/mod.rs"]
-mod hcf_sample;
 mod image_target;
 #[path = "../limits/mod.rs"]
 mod limits;
@@ -33,8 +27,6 @@ mod passed_over;
 mod question;
 mod scan;
 mod sycl;
-#[path = "../sycl_sample/mod.rs"]
-mod sycl_sample;
 mod sycl_tables;
 mod tables;
 mod text_ends;

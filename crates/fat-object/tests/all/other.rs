@@ -5,8 +5,8 @@ use std::io::Cursor;
 use fat_object::{
     ContainerKind, ErrorKind, FileFormat, Listing, Options, Severity, list, list_slice,
 };
-
-use crate::elf_objects::{elf, progbits};
+use samples::elf::{elf, progbits};
+use samples::example;
 
 const PTX: &[u8] =
     b"//\n.version 7.0\n.target sm_75\n.address_size 64\n.visible .entry k() { ret; }\n";
@@ -66,8 +66,7 @@ fn formats(listing: &Listing) -> Vec<FileFormat> {
 
 #[test]
 fn files_of_any_format_are_scanned() {
-    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
-    let bundle = std::fs::read(data.join("hip.hipfb")).unwrap();
+    let bundle = example("hip.hipfb");
     let file = [b"\x14\0\0\0IREE".as_slice(), &[9; 90], &bundle].concat();
     let found = listed(&file);
     assert_eq!(found.images().len(), 2);
@@ -225,8 +224,7 @@ fn entries_without_device_code_are_told() {
     let expected =
         "section llvm_offload_entries registers kernels, but the file holds no device code";
     assert_eq!(texts, [expected]);
-    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
-    let packages = std::fs::read(data.join("packages.offload")).unwrap();
+    let packages = example("packages.offload");
     object.sections.push(progbits(".llvm.offloading", &packages));
     assert!(listed(&object.build()).findings().is_empty());
     object.sections = vec![progbits("llvm_offload_entries", b"")];
@@ -348,8 +346,7 @@ fn images_of_syclbin_files_do_not_overlap() {
 
 #[test]
 fn images_of_syclbin_files_are_listed() {
-    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
-    let packages = std::fs::read(data.join("packages.offload")).unwrap();
+    let packages = example("packages.offload");
     let listing = listed(&packages);
     let of = |format: FileFormat| {
         let image = listing.images().iter().find(|image| image.format() == format).unwrap();
@@ -409,8 +406,7 @@ fn squashfs(size: u64) -> Vec<u8> {
 
 #[test]
 fn headers_that_are_not_sound_hide_nothing() {
-    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
-    let bundle = std::fs::read(data.join("hip.hipfb")).unwrap();
+    let bundle = example("hip.hipfb");
     let (mut directx, mut metal) = (directx(2, 100), metal(120));
     directx[27] = 0x80;
     metal[23] = 0x80;

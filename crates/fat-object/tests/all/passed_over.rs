@@ -3,6 +3,7 @@
 use std::io::{self, Cursor};
 
 use fat_object::{Finding, Options, Visitor, walk};
+use samples::ar::header;
 
 struct Findings(Vec<String>);
 
@@ -23,25 +24,21 @@ fn findings(bytes: &[u8]) -> Vec<String> {
     findings.0
 }
 
-fn member(name: &str, size: usize) -> Vec<u8> {
-    format!("{name:<16}{:<32}{size:<10}`\n", "0").into_bytes()
-}
-
 #[test]
 fn tables_beyond_the_end_of_an_archive_are_reported() {
     for (name, start) in [("/", 0x44), ("/SYM64/", 0x44), ("__.SYMDEF", 0x44), ("#1/12", 0x44)] {
-        let archive = [b"!<arch>\n", &member(name, 5000)[..], b"__.SYMDEF\0\0\0"].concat();
+        let archive = [b"!<arch>\n", &header(name, 5000)[..], b"__.SYMDEF\0\0\0"].concat();
         let expected = format!(
             "archive is cut short: member {name} needs bytes {start:#x}..0x13cc, the archive ends at 0x50"
         );
         assert_eq!(findings(&archive), [expected]);
     }
     // The second of COFF's two indexes, and the only one of a thin archive.
-    let second = [b"!<arch>\n", &member("/", 4)[..], &[0; 4], &member("/", 100)].concat();
+    let second = [b"!<arch>\n", &header("/", 4)[..], &[0; 4], &header("/", 100)].concat();
     let expected =
         "archive is cut short: member / needs bytes 0x84..0xe8, the archive ends at 0x84";
     assert_eq!(findings(&second), [expected]);
-    let thin = [b"!<thin>\n", &member("/", 4)[..]].concat();
+    let thin = [b"!<thin>\n", &header("/", 4)[..]].concat();
     let expected =
         "archive is cut short: member / needs bytes 0x44..0x48, the archive ends at 0x44";
     assert_eq!(findings(&thin), [expected]);
@@ -52,14 +49,14 @@ fn malformed_names_of_members_are_reported() {
     for (name, text) in
         [("/-1", "/-1"), ("/x", "/x"), ("#1/x", "#1/x"), ("#1/-1", "#1/-1"), ("#1/ 8", "#1/ 8")]
     {
-        let archive = [b"!<arch>\n", &member("a.o/", 0)[..], &member(name, 4), b"text"].concat();
+        let archive = [b"!<arch>\n", &header("a.o/", 0)[..], &header(name, 4), b"text"].concat();
         let expected =
             format!("archive member at 0x44: expected a name or a reference to one, found {text}");
         assert_eq!(findings(&archive), [expected]);
     }
     // A private table of a linker, and a file called `#1`.
     for name in ["/<XFGHASHMAP>/", "#1/"] {
-        let archive = [b"!<arch>\n", &member("a.o/", 0)[..], &member(name, 4), b"text"].concat();
+        let archive = [b"!<arch>\n", &header("a.o/", 0)[..], &header(name, 4), b"text"].concat();
         assert!(findings(&archive).is_empty(), "{name}");
     }
 }

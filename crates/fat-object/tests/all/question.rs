@@ -1,30 +1,12 @@
 //! The question for device code, and walks of bytes in memory: both agree with a walk that reads.
 
 use std::io::{self, Cursor, Read};
-use std::path::Path;
 
 use fat_object::{
     Container, ContainerKind, Error, ErrorKind, Finding, Image, ImageInfo, Location, Options,
     Visitor, has_device_code, list, list_slice, walk, walk_slice,
 };
-
-fn examples() -> Vec<(String, Vec<u8>)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
-    let mut files: Vec<_> = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_file())
-        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
-        .collect();
-    files.sort();
-    assert!(files.len() > 25);
-    files
-}
-
-fn data(name: &str) -> Vec<u8> {
-    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name))
-        .unwrap()
-}
+use samples::{example, examples};
 
 /// Result of a walk.
 #[derive(Default)]
@@ -85,7 +67,7 @@ fn ask(data: &[u8]) -> Result<bool, Error> {
 fn example_files_are_answered_right() {
     for (name, bytes) in examples() {
         let answer = ask(&bytes);
-        match Path::new(&name).file_name().unwrap().to_str().unwrap() {
+        match name.as_str() {
             "host.o" => assert!(!answer.unwrap()),
             // The members lie in other files.
             "libhip-thin.a" => {
@@ -107,7 +89,7 @@ fn example_files_are_answered_right() {
 
 #[test]
 fn a_section_is_known_by_name_type_or_start() {
-    let hip = data("hip.o");
+    let hip = example("hip.o");
     let renamed = |from: &[u8], to: &[u8], bytes: &[u8]| {
         assert_eq!(from.len(), to.len());
         let at: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
@@ -131,7 +113,7 @@ fn a_section_is_known_by_name_type_or_start() {
 #[test]
 fn damage_that_hides_device_code_is_an_error() {
     // A section beyond the end, without any device code; of a file with device code that is enough.
-    let host = data("host.o");
+    let host = example("host.o");
     let cut = |bytes: &[u8]| {
         // The section headers of clang's objects come last: headers that stay name bytes that are gone.
         let mut bytes = bytes.to_vec();
@@ -144,9 +126,9 @@ fn damage_that_hides_device_code_is_an_error() {
     let error = ask(&cut(&host)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::HostFile);
     assert!(error.to_string().contains("beyond the end of the file"), "{error}");
-    assert!(ask(&cut(&data("hip.o"))).unwrap());
+    assert!(ask(&cut(&example("hip.o"))).unwrap());
     // A program whose section headers were removed.
-    let mut program = data("hip-two-units.so");
+    let mut program = example("hip-two-units.so");
     program[40..48].fill(0);
     program[60..64].fill(0);
     let error = ask(&program).unwrap_err();
@@ -167,7 +149,7 @@ fn damage_that_hides_device_code_is_an_error() {
 #[test]
 fn a_member_is_damaged_as_a_file_is() {
     // The string table of a COFF object comes last, and starts with its size: this one ends after its file.
-    let mut object = data("hip.obj");
+    let mut object = example("hip.obj");
     let field = |at: usize| u32::from_le_bytes(object[at..at + 4].try_into().unwrap());
     let table = usize::try_from(field(8) + 18 * field(12)).unwrap();
     let len = field(table) + 64;
@@ -181,7 +163,7 @@ fn a_member_is_damaged_as_a_file_is() {
 
 #[test]
 fn images_are_iterated_by_reference() {
-    let library = data("libhip.a");
+    let library = example("libhip.a");
     let listing = list_slice(&library, &Options::default()).unwrap();
     assert_eq!(
         listing.images(),
@@ -195,7 +177,7 @@ fn images_are_iterated_by_reference() {
         // The bytes of another file.
         assert_eq!(image.bytes_in(&library[..10]), None);
     }
-    let compressed = data("hip-ccob-v3.o");
+    let compressed = example("hip-ccob-v3.o");
     let listing = list_slice(&compressed, &Options::default()).unwrap();
     assert!(listing.images().len() > 1);
     assert!(listing.images().iter().all(|image| image.bytes_in(&compressed).is_none()));

@@ -1,39 +1,20 @@
 //! Containers in bytes of host files that no section for device code accounts for.
 
 use std::io::{self, Cursor};
-use std::path::Path;
 
-use crate::elf_objects::{elf, progbits};
 use ccob::Method;
 use fat_object::{
     Container, ContainerKind, ErrorKind, Finding, Image, ImageInfo, Listing, Options, PathStep,
     Visitor, list, list_slice, walk_slice,
 };
 use offload_binary::{CompressedBinary, FormatVersion};
-
-fn data(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
-    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
-
-/// A fatbinary with one cubin.
-fn fatbinary() -> Vec<u8> {
-    let mut entry = [2_u16, 0x101].map(u16::to_le_bytes).concat();
-    entry.extend(64_u32.to_le_bytes());
-    entry.extend(8_u64.to_le_bytes());
-    entry.extend([0; 12]);
-    entry.extend(80_u32.to_le_bytes());
-    entry.resize(64, 0);
-    entry.extend(b"machine!");
-    let mut bytes = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
-    bytes.extend((entry.len() as u64).to_le_bytes());
-    bytes.extend(entry);
-    bytes
-}
+use samples::elf::{elf, progbits};
+use samples::example;
+use samples::fatbin::{Made, fatbin};
 
 /// The first of several packages.
 fn package() -> Vec<u8> {
-    let mut bytes = data("packages.offload");
+    let mut bytes = example("packages.offload");
     let size = offload_binary::OffloadBinary::parse(&bytes).unwrap().size();
     bytes.truncate(usize::try_from(size).unwrap());
     bytes
@@ -61,15 +42,15 @@ fn first_version(bundle: &[u8]) -> Vec<u8> {
 fn containers() -> Vec<(&'static str, Vec<u8>, usize)> {
     let images = |bytes: &[u8]| list_slice(bytes, &Options::default()).unwrap().images().len();
     [
-        ("bundle:0", data("hip.hipfb")),
-        ("ccob:0", first_version(&data("hip.hipfb"))),
-        ("ccob:0", data("hip-ccob-v2.hipfb")),
-        ("ccob:0", data("hip-ccob-v3.hipfb")),
+        ("bundle:0", example("hip.hipfb")),
+        ("ccob:0", first_version(&example("hip.hipfb"))),
+        ("ccob:0", example("hip-ccob-v2.hipfb")),
+        ("ccob:0", example("hip-ccob-v3.hipfb")),
         ("offload-binary:0", package()),
         ("offload-binary:0", package_of_version_3(None)),
         ("offload-binary:0", package_of_version_3(Some(Method::ZSTD))),
         ("offload-binary:0", package_of_version_3(Some(Method::ZLIB))),
-        ("nv-fatbin:0", fatbinary()),
+        ("nv-fatbin:0", fatbin(&[Made::cubin(80, b"machine!")])),
     ]
     .map(|(kind, bytes)| {
         let images = images(&bytes);
@@ -83,7 +64,7 @@ fn containers() -> Vec<(&'static str, Vec<u8>, usize)> {
 
 /// ELF files for GPUs: of AMD with segments, of NVIDIA with the version of CUDA and tables in front, of Intel.
 fn device_elfs() -> [Vec<u8>; 4] {
-    let bundle = data("hip.hipfb");
+    let bundle = example("hip.hipfb");
     let amd = list_slice(&bundle, &Options::default()).unwrap();
     let amd = amd.images().last().unwrap().bytes_in(&bundle).unwrap().to_vec();
     assert_eq!(amd[18], 224);
@@ -182,7 +163,7 @@ fn containers_are_found_among_other_sections_and_bytes() {
     let mut host = elf(true, false);
     let several: Vec<u8> = containers().into_iter().flat_map(|(_, bytes, _)| bytes).collect();
     let count: usize = containers().iter().map(|(_, _, images)| images).sum();
-    host.sections.insert(0, progbits(".hip_fatbin", &data("hip.hipfb")));
+    host.sections.insert(0, progbits(".hip_fatbin", &example("hip.hipfb")));
     host.sections.push(progbits(".rodata", &[b"text", &several[..], b"text"].concat()));
     host.trailing = [&several[..], b"!"].concat();
     let file = host.build();
@@ -453,7 +434,7 @@ fn many_texts_without_zeros_cost_no_more_than_they_have() {
 #[test]
 fn files_without_section_headers_are_scanned() {
     let mut host = elf(true, false);
-    host.sections.push(progbits(".rodata", &[&[1], &data("hip.hipfb")[..]].concat()));
+    host.sections.push(progbits(".rodata", &[&[1], &example("hip.hipfb")[..]].concat()));
     let mut file = host.build();
     file[16] = 3;
     file[40..48].fill(0);
@@ -467,7 +448,7 @@ fn files_without_section_headers_are_scanned() {
 /// Without a scan these bytes are a fault: they are unknown.
 #[test]
 fn other_data_may_follow_a_container_at_the_start_of_a_section_for_other_data() {
-    let bundle = data("hip.hipfb");
+    let bundle = example("hip.hipfb");
     let mut host = elf(true, false);
     let section = [&bundle[..], &[0; 32], b"text", &bundle, b"text"].concat();
     host.sections.push(progbits(".rodata", &section));
@@ -484,14 +465,14 @@ fn other_data_may_follow_a_container_at_the_start_of_a_section_for_other_data() 
 #[test]
 fn other_host_files_are_scanned() {
     for name in ["hip.o", "hip-two-units.so"] {
-        let file = data(name);
+        let file = example(name);
         let known = listing(&file).images().len();
         for (kind, container, count) in containers() {
             let file = [&file[..], b"x", &container].concat();
             assert_eq!(listing(&file).images().len(), known + count, "{name} {kind}");
         }
     }
-    let wasm = [b"\0asm\x01\0\0\0\0\x05\x04name" as &[u8], &data("hip.hipfb")].concat();
+    let wasm = [b"\0asm\x01\0\0\0\0\x05\x04name" as &[u8], &example("hip.hipfb")].concat();
     assert_eq!(list_slice(&wasm, &Options::default()).unwrap().images().len(), 2);
 }
 
@@ -535,7 +516,7 @@ impl Visitor for Entered {
 /// Version 1 of compressed bundles records no size.
 #[test]
 fn found_containers_end_where_their_streams_end() {
-    let one = first_version(&data("hip.hipfb"));
+    let one = first_version(&example("hip.hipfb"));
     let len = one.len() as u64;
     let cut = &one[..one.len() - 1];
     let mut host = elf(true, false);

@@ -1,7 +1,5 @@
 //! Host files with SYCL images of Intel's toolchain: what tables describe, and what is found without.
 
-use crate::sycl_sample;
-
 use std::io;
 
 use fat_object::sycl_table::SyclValue;
@@ -9,10 +7,9 @@ use fat_object::{
     ContainerKind, ErrorKind, FileFormat, Finding, Image, ImageInfo, Options, Visitor, list_slice,
     walk_slice,
 };
+use samples::elf::{self, progbits};
+use samples::sycl::{self, Form, Sample, file, spirv, strip};
 use target_id::OffloadKind;
-
-use crate::elf_objects::{self, progbits};
-use sycl_sample::{Form, Sample, file, spirv, strip};
 
 fn samples() -> Vec<Sample> {
     vec![
@@ -159,7 +156,7 @@ fn hosts_whose_tables_are_not_read_are_named() {
         (false, true, "a 32-bit ELF file"),
         (true, true, "a big-endian ELF file"),
     ] {
-        let mut elf = elf_objects::elf(wide, big);
+        let mut elf = elf::elf(wide, big);
         elf.sections = vec![
             progbits("__CLANG_OFFLOAD_BUNDLE__sycl-spir64", &[spirv(1), spirv(2)].concat()),
             progbits(".tgtimg", &[0; 16]),
@@ -199,7 +196,7 @@ fn images_without_tables_end_where_their_bytes_tell() {
         let is_gap = |(kind, _): &(ErrorKind, _)| *kind == ErrorKind::TrailingData;
         let (gaps, errors): (Vec<_>, Vec<_>) = errors.into_iter().partition(is_gap);
         assert!(gaps.len() <= 1);
-        let address = sycl_sample::BASE + file.images[0] as u64;
+        let address = sycl::BASE + file.images[0] as u64;
         let text = format!(
             "section .tgtimg lists 5 SYCL images that no table describes, the first at address {address:#x}"
         );
@@ -272,7 +269,7 @@ fn other_containers_in_a_section_of_images_are_found() {
     let images = [Sample::plain("spir64", &spirv(1), &["one"])];
     for is_pe in [false, true] {
         for section in [None, Some("spir64"), Some(".rodata"), Some(".rdata")] {
-            let form = Form { is_pe, section, behind: BUNDLE, ..Form::default() };
+            let form = Form { is_pe, section, trailing: BUNDLE, ..Form::default() };
             let file = file(form, &images);
             let (errors, found) = listed(&file.bytes);
             // Nothing but images belongs into sections for images.

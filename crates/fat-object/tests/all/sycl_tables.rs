@@ -1,13 +1,11 @@
 //! Tables of linked files as Intel's toolchain writes them, and damaged ones.
 
-use crate::sycl_sample;
-
 use std::io::Cursor;
 use std::ops::Range;
 
 use byte_parts::{Budget, Source};
 use fat_object::sycl_table::{Error, ErrorKind, SyclValue, Tables};
-use sycl_sample::{File, Form, Sample, file, spirv, strip};
+use samples::sycl::{File, Form, Sample, file, spirv, strip};
 
 fn samples() -> Vec<Sample> {
     vec![

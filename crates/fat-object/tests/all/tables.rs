@@ -1,7 +1,6 @@
 //! A walk of tables only: the same images, from the first kilobytes of compressed bundles.
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
-use std::path::Path;
 
 use bundle_format::text::{self, Leader};
 use ccob::{Method, Version, WriteOptions};
@@ -9,34 +8,11 @@ use fat_object::{
     FileFormat, Finding, Image, ImageInfo, Listing, Options, Visitor, copy_image, list, walk,
     walk_with_threads,
 };
+use samples::bundle::{GFX90A, GFX1100, HOST, bundle};
+use samples::{example, examples, noise};
 
-const HOST: &str = "host-x86_64-unknown-linux-gnu-";
-const GFX90A: &str = "hipv4-amdgcn-amd-amdhsa--gfx90a";
-const GFX1100: &str = "hipv4-amdgcn-amd-amdhsa--gfx1100";
 const SPIRV: &str = "hip-spirv64-amd-amdhsa--amdgcnspirv";
 const NVIDIA: &str = "openmp-nvptx64-nvidia-cuda--sm_80";
-
-fn data(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
-    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
-
-/// Bytes that nothing compresses.
-fn noise(len: usize) -> Vec<u8> {
-    let mut state = 1_u32;
-    std::iter::repeat_with(|| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        state.to_le_bytes()[3]
-    })
-    .take(len)
-    .collect()
-}
-
-fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
-    let sizes = entries.iter().map(|(id, code)| (*id, code.len() as u64));
-    let codes: Vec<_> = entries.iter().map(|(_, code)| *code).collect();
-    bundle_format::layout(sizes, 4096).unwrap().to_vec(&codes).unwrap()
-}
 
 fn compressed_as(bundle: &[u8], version: Version, method: Method) -> Vec<u8> {
     let options = WriteOptions::default().with_version(version).with_method(method);
@@ -96,25 +72,18 @@ fn assert_same(file: &[u8]) -> usize {
 
 #[test]
 fn tables_of_real_files_match_their_bundles() {
-    let mut not_read = 0;
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
-    for entry in std::fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_file() {
-            not_read += assert_same(&std::fs::read(path).unwrap());
-        }
-    }
+    let not_read: usize = examples().iter().map(|(_, file)| assert_same(file)).sum();
     assert!(not_read >= 8, "{not_read}");
     for name in ["hip-ccob-v2.hipfb", "hip-ccob-v3.hipfb", "hip-ccob-v3.o", "hip-two-units-ccob.so"]
     {
-        assert_ne!(assert_same(&data(name)), 0, "{name}");
+        assert_ne!(assert_same(&example(name)), 0, "{name}");
     }
 }
 
 #[test]
 fn code_for_amd_gpus_is_not_read() {
-    let code = noise(5000);
-    let plain = bundle(&[(HOST, b""), (GFX90A, &code), (GFX1100, b""), (SPIRV, &code)]);
+    let code = noise(1, 5000);
+    let plain = bundle(&[(HOST, b""), (GFX90A, &code), (GFX1100, b""), (SPIRV, &code)], 4096);
     for version in [Version::V2, Version::V3] {
         for method in [Method::ZLIB, Method::ZSTD] {
             let file = compressed_as(&plain, version, method);
@@ -142,8 +111,8 @@ fn the_first_block_is_all_that_is_read() {
         }
     }
 
-    let code = noise(400_000);
-    let one = compressed(&bundle(&[(HOST, b""), (GFX90A, &code), (GFX1100, &code)]));
+    let code = noise(1, 400_000);
+    let one = compressed(&bundle(&[(HOST, b""), (GFX90A, &code), (GFX1100, &code)], 4096));
     let file = [&one[..], &one, &one].concat();
     let mut read = Counted(Cursor::new(&file), 0);
     let listing = list(&mut read, &Options::default().with_tables_only(true)).unwrap();
@@ -158,16 +127,16 @@ fn the_first_block_is_all_that_is_read() {
 /// Bundles whose table does not tell everything.
 #[test]
 fn bundles_are_read_where_the_table_is_not_enough() {
-    let code = noise(500);
-    let object = data("hip.o");
-    let plain = bundle(&[(HOST, b""), (GFX90A, &code)]);
+    let code = noise(1, 500);
+    let object = example("hip.o");
+    let plain = bundle(&[(HOST, b""), (GFX90A, &code)], 4096);
     let text = text::to_vec(Leader::Hash, &[(GFX90A, &b"one\n"[..]), (GFX1100, b"two\n")]).unwrap();
     for (bundle, what) in [
-        (bundle(&[(HOST, &object), (GFX90A, &code)]), "a host object with device code"),
-        (bundle(&[(GFX90A, &code), (HOST, &object)]), "the same after other code"),
-        (bundle(&[(GFX90A, &data("libhip.a")), (GFX1100, &code)]), "an archive"),
-        (bundle(&[(NVIDIA, &code), (GFX90A, &code)]), "code for an NVIDIA GPU"),
-        (bundle(&[("no ID at all", &code)]), "an entry without a known ID"),
+        (bundle(&[(HOST, &object), (GFX90A, &code)], 4096), "a host object with device code"),
+        (bundle(&[(GFX90A, &code), (HOST, &object)], 4096), "the same after other code"),
+        (bundle(&[(GFX90A, &example("libhip.a")), (GFX1100, &code)], 4096), "an archive"),
+        (bundle(&[(NVIDIA, &code), (GFX90A, &code)], 4096), "code for an NVIDIA GPU"),
+        (bundle(&[("no ID at all", &code)], 4096), "an entry without a known ID"),
         ([&plain[..], &plain].concat(), "two bundles"),
         ([&plain[..], b"more"].concat(), "a bundle and something else"),
         (text, "a text bundle"),
@@ -183,7 +152,7 @@ fn bundles_are_read_where_the_table_is_not_enough() {
     assert_eq!(assert_same(&[&file[..], &file].concat()), 0);
 
     // Without a look into images, their kind does not matter.
-    let file = compressed(&bundle(&[(HOST, &object), (NVIDIA, &code)]));
+    let file = compressed(&bundle(&[(HOST, &object), (NVIDIA, &code)], 4096));
     let options = Options::default().with_enter_images(false).with_tables_only(true);
     let listing = list(Cursor::new(&file), &options).unwrap();
     let formats: Vec<_> = listing.images().iter().map(ImageInfo::format).collect();
@@ -192,8 +161,8 @@ fn bundles_are_read_where_the_table_is_not_enough() {
 
 #[test]
 fn damage_after_the_table_is_not_reported() {
-    let code = noise(300_000);
-    let file = compressed(&bundle(&[(HOST, b""), (GFX90A, &code)]));
+    let code = noise(1, 300_000);
+    let file = compressed(&bundle(&[(HOST, b""), (GFX90A, &code)], 4096));
     let mut wrong_hash = file.clone();
     wrong_hash[24] ^= 1;
     let mut damaged = file.clone();
@@ -244,8 +213,8 @@ impl Visitor for Reads {
 
 #[test]
 fn images_that_are_not_read_have_no_bytes() {
-    let code = noise(500);
-    let file = compressed(&bundle(&[(HOST, b""), (GFX90A, &code)]));
+    let code = noise(1, 500);
+    let file = compressed(&bundle(&[(HOST, b""), (GFX90A, &code)], 4096));
     let options = Options::default().with_tables_only(true);
     let mut reads = Reads(Vec::new());
     walk(Cursor::new(&file), &options, &mut reads).unwrap();
@@ -278,7 +247,7 @@ fn large_tables_are_read_with_the_bundle() {
 #[cfg(feature = "serde")]
 #[test]
 fn formats_that_are_not_known_are_null() {
-    let file = compressed(&bundle(&[(HOST, b""), (GFX90A, b"code")]));
+    let file = compressed(&bundle(&[(HOST, b""), (GFX90A, b"code")], 4096));
     let listing = serde_json::to_value(by_table(&file)).unwrap();
     assert_eq!(listing["images"][0]["image_format"], "empty");
     assert!(listing["images"][1]["image_format"].is_null());

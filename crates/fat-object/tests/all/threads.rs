@@ -118,7 +118,7 @@ fn limits_are_the_same() {
 #[test]
 fn damage_is_found_as_before() {
     let sound = bundles();
-    for at in if faulty::is_thorough() { &[0, 3, 4, 19][..] } else { &[19] } {
+    for at in if samples::faulty::is_thorough() { &[0, 3, 4, 19][..] } else { &[19] } {
         let at = *at;
         // In the data, in the hash, and in the size that the header records.
         for (offset, what) in [(40, 0x55), (25, 1), (16, 0xff)] {

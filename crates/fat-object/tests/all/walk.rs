@@ -2,18 +2,16 @@
 
 use std::borrow::Cow;
 use std::io::{self, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use byte_parts::ReadSeek;
 use fat_object::{
     Container, ContainerKind, Enter, FileFormat, Finding, Image, Location, Options, Severity,
     Summary, Visitor, walk, walk_slice,
 };
-
-fn data(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
-    std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
-}
+use samples::ar::{archive, raw};
+use samples::fatbin::{Made, fatbin};
+use samples::{example, example_path, put, with};
 
 #[derive(Debug, PartialEq)]
 struct Seen {
@@ -105,7 +103,7 @@ fn places_in_the_file_hold_the_bytes_of_the_image() {
         "cuda-fatbin.o",
         "hip.hipfb",
     ] {
-        let bytes = data(name);
+        let bytes = example(name);
         let seen = collect(&bytes);
         assert_eq!(seen.findings, [], "{name}");
         assert!(!seen.images.is_empty(), "{name}");
@@ -119,7 +117,7 @@ fn places_in_the_file_hold_the_bytes_of_the_image() {
 
 #[test]
 fn compressed_bundles_are_read_one_after_the_other() {
-    let seen = collect(&data("hip-two-units-ccob.so"));
+    let seen = collect(&example("hip-two-units-ccob.so"));
     let paths: Vec<_> = seen.images.iter().map(|image| image.path.as_str()).collect();
     let (first, second) =
         ("section:.hip_fatbin/ccob:0/bundle:0", "section:.hip_fatbin/ccob:1/bundle:0");
@@ -132,15 +130,15 @@ fn compressed_bundles_are_read_one_after_the_other() {
 #[test]
 fn a_bundle_has_the_same_images_in_every_container() {
     // Plain and compressed forms of one compilation hold the same images.
-    let plain = collect(&data("hip.o"));
-    let compressed = collect(&data("hip-ccob-v3.o"));
+    let plain = collect(&example("hip.o"));
+    let compressed = collect(&example("hip-ccob-v3.o"));
     let key = |seen: &Collect| {
         seen.images.iter().map(|i| (i.id.clone(), i.bytes.clone())).collect::<Vec<_>>()
     };
     assert_eq!(key(&plain), key(&compressed));
-    let v2 = collect(&data("hip-ccob-v2.hipfb"));
+    let v2 = collect(&example("hip-ccob-v2.hipfb"));
     for name in ["hip-ccob-v3.hipfb", "hip-macos.o", "hip.obj", "hip.dll", "hip.lib"] {
-        let other = collect(&data(name));
+        let other = collect(&example(name));
         assert_eq!(other.findings, [], "{name}");
         let ids = |seen: &Collect| {
             seen.images
@@ -155,7 +153,7 @@ fn a_bundle_has_the_same_images_in_every_container() {
 
 #[test]
 fn slices_of_a_universal_file_are_walked() {
-    let seen = collect(&data("hip-macos-universal.o"));
+    let seen = collect(&example("hip-macos-universal.o"));
     let slices: Vec<_> =
         seen.images.iter().map(|image| image.path.split('/').next().unwrap()).collect();
     assert_eq!(
@@ -173,13 +171,12 @@ fn slices_of_a_universal_file_are_walked() {
 
 #[test]
 fn thin_archives_open_their_members() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
-    let bytes = data("libhip-thin.a");
-    let mut seen = Collect { thin: Some(directory), ..Collect::default() };
+    let bytes = example("libhip-thin.a");
+    let mut seen = Collect { thin: Some(example_path("")), ..Collect::default() };
     walk(&mut Cursor::new(&bytes), &Options::default(), &mut seen).unwrap();
     assert_eq!(seen.findings, []);
     assert_eq!(seen.images.len(), 10);
-    let alone = collect(&data("hip.o"));
+    let alone = collect(&example("hip.o"));
     for (inside, alone) in seen.images.iter().zip(&alone.images) {
         assert_eq!(inside.bytes, alone.bytes);
         assert_eq!(inside.path, format!("member:hip.o/{}", alone.path));
@@ -190,7 +187,7 @@ fn thin_archives_open_their_members() {
         assert_eq!(there, here);
     }
     // With another size than the archive says: an error, and the file is still walked.
-    let found = data("hip.o").len();
+    let found = example("hip.o").len();
     let field = |size: usize| format!("{size:<10}`\n").into_bytes();
     let at = bytes.windows(12).position(|window| window == field(found)).unwrap();
     let mut other = bytes.clone();
@@ -241,8 +238,8 @@ fn archives_agree_with_a_second_reader() {
     for (what, bytes) in [
         ("gnu", gnu.into_inner().unwrap()),
         ("bsd", bsd.into_inner().unwrap()),
-        ("libhip.a", data("libhip.a")),
-        ("darwin", data("libhip-darwin.a")),
+        ("libhip.a", example("libhip.a")),
+        ("darwin", example("libhip-darwin.a")),
     ] {
         let mut ours = Members(Vec::new());
         walk(&mut Cursor::new(&bytes), &Options::default(), &mut ours).unwrap();
@@ -264,24 +261,11 @@ fn archives_agree_with_a_second_reader() {
     }
 }
 
-/// An archive of one member, by hand.
-fn archive(name: &str, content: &[u8]) -> Vec<u8> {
-    let mut bytes = b"!<arch>\n".to_vec();
-    bytes.extend(
-        format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, content.len()).as_bytes(),
-    );
-    bytes.extend(content);
-    if content.len() % 2 == 1 {
-        bytes.push(b'\n');
-    }
-    bytes
-}
-
 #[test]
 fn nesting_has_a_limit() {
-    let mut nested = data("hip.hipfb");
+    let mut nested = example("hip.hipfb");
     for _ in 0..20 {
-        nested = archive("inner.a/", &nested);
+        nested = archive(&[("inner.a", &nested)]);
     }
     let seen = collect(&nested);
     assert_eq!(seen.images.len(), 2);
@@ -295,7 +279,7 @@ fn nesting_has_a_limit() {
 
 #[test]
 fn truncated_and_malformed_archives_are_reported() {
-    let whole = archive("a.hipfb/", &data("hip.hipfb"));
+    let whole = archive(&[("a.hipfb", &example("hip.hipfb"))]);
     let seen = collect(&whole[..whole.len() - 100]);
     assert!(
         seen.findings[0].0.contains("archive is cut short: member a.hipfb needs bytes 0x44.."),
@@ -330,7 +314,7 @@ fn section_header(bytes: &[u8], sh_offset: u64) -> usize {
 
 #[test]
 fn sections_beyond_the_end_and_overlapping_ones_are_reported() {
-    let bytes = data("hip-two-units.so");
+    let bytes = example("hip-two-units.so");
     let fatbin = section_header(&bytes, 4096);
     let mut long = bytes.clone();
     patch_u64(&mut long, fatbin + 32, 1 << 40);
@@ -372,7 +356,7 @@ fn sections_beyond_the_end_and_overlapping_ones_are_reported() {
 /// Programs that deal with these formats have the magics in their string constants.
 #[test]
 fn a_magic_alone_makes_no_container_of_an_unnamed_section() {
-    let bytes = data("hip-two-units.so");
+    let bytes = example("hip-two-units.so");
     let name = bytes.windows(11).position(|w| w == b".hip_fatbin").unwrap();
     let mut renamed = bytes.clone();
     renamed[name..name + 11].copy_from_slice(b".rodata.str");
@@ -389,7 +373,7 @@ fn a_magic_alone_makes_no_container_of_an_unnamed_section() {
 
 #[test]
 fn bytes_between_containers_are_reported() {
-    let bundle = data("hip.hipfb");
+    let bundle = example("hip.hipfb");
     let mut bytes = bundle.clone();
     bytes.extend([0; 100]);
     bytes.extend(&bundle);
@@ -409,10 +393,10 @@ fn bytes_between_containers_are_reported() {
 /// A compressed bundle, a package and a fatbinary, one after the other: all containers may follow each other.
 #[test]
 fn containers_of_different_kinds_may_follow_each_other() {
-    let mut bytes = data("hip-ccob-v3.hipfb");
-    bytes.extend(data("packages.offload"));
+    let mut bytes = example("hip-ccob-v3.hipfb");
+    bytes.extend(example("packages.offload"));
     bytes.extend([0; 16]);
-    bytes.extend(data("hip.hipfb"));
+    bytes.extend(example("hip.hipfb"));
     let seen = collect(&bytes);
     assert_eq!(seen.findings, []);
     assert_eq!(seen.images.len(), 3 + 5 + 2);
@@ -421,7 +405,7 @@ fn containers_of_different_kinds_may_follow_each_other() {
 
 #[test]
 fn bundles_may_be_in_bundles_and_compressed_ones_in_compressed_ones() {
-    let inner = data("hip.hipfb");
+    let inner = example("hip.hipfb");
     let id = b"hip-amdgcn-amd-amdhsa--gfx1100";
     let mut outer = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
     for number in [1, 24 + 8 + 24 + id.len() as u64, inner.len() as u64, id.len() as u64] {
@@ -466,7 +450,7 @@ fn a_shrinking_file_is_an_error_of_reading() {
             }
         }
     }
-    let bytes = data("hip.o");
+    let bytes = example("hip.o");
     let len = bytes.len() as u64;
     let mut shrunk = bytes;
     shrunk.truncate(12_000);
@@ -486,56 +470,24 @@ fn errors_of_the_visitor_end_the_walk() {
             Ok(())
         }
     }
-    let result = walk(&mut Cursor::new(data("hip.o")), &Options::default(), &mut Stops);
+    let result = walk(&mut Cursor::new(example("hip.o")), &Options::default(), &mut Stops);
     assert_eq!(result.unwrap_err().to_string(), "enough");
-}
-
-/// An entry of a fatbinary, by hand.
-struct FatbinaryEntry {
-    kind: u16,
-    sm: u32,
-    flags: u64,
-    compressed_size: u32,
-    uncompressed_size: u64,
-    payload: &'static [u8],
-}
-
-fn fatbinary(entries: &[FatbinaryEntry]) -> Vec<u8> {
-    let mut body = Vec::new();
-    for entry in entries {
-        body.extend(entry.kind.to_le_bytes());
-        body.extend(0x101u16.to_le_bytes());
-        body.extend(64u32.to_le_bytes());
-        body.extend((entry.payload.len() as u64).to_le_bytes());
-        body.extend(entry.compressed_size.to_le_bytes());
-        body.extend([0; 8]);
-        body.extend(entry.sm.to_le_bytes());
-        body.extend([0; 8]);
-        body.extend(entry.flags.to_le_bytes());
-        body.extend([0; 8]);
-        body.extend(entry.uncompressed_size.to_le_bytes());
-        body.extend(entry.payload);
-    }
-    let mut bytes = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 16, 0];
-    bytes.extend((body.len() as u64).to_le_bytes());
-    bytes.extend(body);
-    bytes
 }
 
 #[test]
 fn fatbinary_entries_are_listed_with_their_faults() {
-    let entry = |kind, sm, flags, compressed_size, uncompressed_size, payload| FatbinaryEntry {
+    let entry = |kind, sm, flags, size, payload: &[u8]| Made {
         kind,
         sm,
         flags,
-        compressed_size,
-        uncompressed_size,
-        payload,
+        size,
+        payload: payload.to_vec(),
+        ..Made::default()
     };
-    let good = fatbinary(&[
-        entry(1, 70, 0x11, 0, 0, b".version 7.0\n\0\0\0"),
-        entry(2, 80, 0x2011, 5, 900, b"\xf0abcd\0\0\0"),
-        entry(2, 90, 0x8011, 8, 901, b"12345678"),
+    let good = fatbin(&[
+        entry(1, 70, 0x11, 0, b".version 7.0\n\0\0\0"),
+        entry(2, 80, 0x2011, 900, b"\xf0abcd"),
+        entry(2, 90, 0x8011, 901, b"12345678"),
     ]);
     let seen = collect(&good);
     assert_eq!(seen.findings, []);
@@ -546,21 +498,10 @@ fn fatbinary_entries_are_listed_with_their_faults() {
     assert_eq!((facts[2].1, facts[2].2, facts[2].3), (901, 8, FileFormat::Cubin));
     assert_eq!(facts[0].3, FileFormat::Ptx);
 
-    let damaged = |at: usize, with: &[u8], words: &str| {
-        let mut bytes = good.clone();
-        bytes[at..at + with.len()].copy_from_slice(with);
-        let seen = collect(&bytes);
-        assert!(seen.findings[0].0.contains(words), "{:?}", seen.findings);
-    };
-    damaged(4, &[2], "version 2");
-    damaged(8, &[0xff; 8], "promises 18446744073709551615 bytes");
-    damaged(16 + 4, &[63], "header size of 63, expected at least 64");
-    damaged(16 + 8, &[0xff; 8], "entry 0 at 0x10 reaches to");
-    damaged(
-        16 + 80 + 16,
-        &[9],
-        "entry 1 at 0x60 has 9 bytes of compressed payload in a space of 8",
-    );
+    let seen = collect(&with(&good, 16 + 4, &[63]));
+    assert!(seen.findings[0].0.contains("header size of 63, expected at least 64"));
+    let seen = collect(&with(&good, 8, &[0xff; 8]));
+    assert!(seen.findings[0].0.contains("promises 18446744073709551615 bytes"));
     let seen = collect(&good[..15]);
     assert!(seen.findings[0].0.contains("needs 16 bytes, 15 are left"), "{:?}", seen.findings);
 }
@@ -578,24 +519,17 @@ fn fatbinary_entries_may_be_for_one_architecture_or_family() {
         }
     }
     // The flags as `fatbinary --image3=kind=elf,sm=90a,...` of CUDA 13.5 writes them.
-    let entry = |sm, flags| FatbinaryEntry {
-        kind: 2,
-        sm,
-        flags,
-        compressed_size: 0,
-        uncompressed_size: 0,
-        payload: b"12345678",
-    };
+    let entry = |sm, flags| Made { flags, ..Made::cubin(sm, b"12345678") };
     let entries =
         [entry(90, 0x11), entry(90, 0x10_0011), entry(100, 0x120_0011), entry(100, 0x110_8011)];
     let mut targets = Targets(Vec::new());
-    walk(&mut Cursor::new(fatbinary(&entries)), &Options::default(), &mut targets).unwrap();
+    walk(&mut Cursor::new(fatbin(&entries)), &Options::default(), &mut targets).unwrap();
     assert_eq!(targets.0, ["sm_90", "sm_90a", "sm_100f", "sm_100a"]);
 }
 
 #[test]
 fn host_placeholders_are_recognised_by_kind() {
-    let seen = collect(&data("bundle.o"));
+    let seen = collect(&example("bundle.o"));
     let facts: Vec<_> = seen
         .images
         .iter()
@@ -623,7 +557,7 @@ fn package_entries_keep_what_they_record() {
         }
     }
     let mut records = Records(Vec::new());
-    walk(&mut Cursor::new(data("packages.offload")), &Options::default(), &mut records).unwrap();
+    walk(&mut Cursor::new(example("packages.offload")), &Options::default(), &mut records).unwrap();
     let ptx = Some(b"+ptx63".to_vec());
     assert_eq!(records.0, [(1, 4, None), (2, 4, None), (5, 2, ptx), (3, 2, None), (0, 8, None)]);
 }
@@ -640,7 +574,7 @@ fn errors_can_be_matched() {
             Ok(())
         }
     }
-    let mut bytes = data("hip-ccob-v3.hipfb");
+    let mut bytes = example("hip-ccob-v3.hipfb");
     let last = bytes.len() - 1;
     bytes[24] ^= 1;
     bytes[last] ^= 0;
@@ -649,55 +583,15 @@ fn errors_can_be_matched() {
     assert_eq!(kinds.0, [true]);
 }
 
-/// Opens the archive again for every member that it names.
-struct NamesItself(Vec<u8>, usize, usize);
-
-impl Visitor for NamesItself {
-    fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
-        Ok(())
-    }
-    fn finding(&mut self, _: &Finding) -> io::Result<()> {
-        self.2 += 1;
-        Ok(())
-    }
-    fn open_thin_member(&mut self, _: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
-        self.1 += 1;
-        Ok(Box::new(Cursor::new(self.0.clone())))
-    }
-}
-
-#[test]
-fn a_thin_archive_that_names_itself_ends() {
-    let mut bytes = b"!<thin>\n".to_vec();
-    for _ in 0..2 {
-        let (name, zero) = ("a.a/", 0);
-        bytes
-            .extend(format!("{name:<16}{zero:<12}{zero:<6}{zero:<6}644     128       `\n").bytes());
-    }
-    let mut visitor = NamesItself(bytes.clone(), 0, 0);
-    walk(&mut Cursor::new(bytes), &Options::default(), &mut visitor).unwrap();
-    assert_eq!((visitor.1, visitor.2), (2, 2));
-}
-
-/// An archive of one member of some bytes and some name.
-fn archive_of(name: &[u8], member: &[u8]) -> Vec<u8> {
-    let mut archive = b"!<arch>\n".to_vec();
-    archive.extend(name);
-    archive.extend(vec![b' '; 16 - name.len()]);
-    archive.extend(format!("{:32}{:<10}`\n", "", member.len()).bytes());
-    archive.extend(member);
-    archive
-}
-
 /// Archives for Apple's linker fill members up to a multiple of 8, and count the padding.
 #[test]
 fn padding_of_members_is_not_damage() {
-    let bundle = data("bundle.bc");
+    let bundle = example("bundle.bc");
     for (padding, findings) in
         [(&b""[..], 0), (b"\n", 0), (b"\n\n\n\n\n\n\n", 0), (b"\n\n\n\n\n\n\n\n", 1), (b"\n\nx", 1)]
     {
         let member = [&bundle[..], padding].concat();
-        let found = collect(&archive_of(b"a.o/", &member));
+        let found = collect(&archive(&[("a.o", &member)]));
         assert_eq!(found.findings.len(), findings, "{padding:?}: {:?}", found.findings);
         // In a file it is not one.
         assert_eq!(collect(&member).findings.len(), usize::from(!padding.is_empty()));
@@ -707,17 +601,15 @@ fn padding_of_members_is_not_damage() {
 /// As `ar rcP` of GNU stores it: only short names that a slash starts are tables.
 #[test]
 fn members_with_absolute_names_are_not_tables() {
-    let bundle = data("hip.hipfb");
+    let bundle = example("hip.hipfb");
     let images = collect(&bundle).images.len();
     let name = b"/usr/lib/a.hipfb/\n";
-    for (member, count) in [(&b"/0"[..], images), (b"/<XFGHASHMAP>/", 0)] {
-        let mut archive = archive_of(b"//", name);
-        archive.extend(&archive_of(member, &bundle)[8..]);
-        let seen = collect(&archive);
+    for (member, count) in [("/0", images), ("/<XFGHASHMAP>/", 0)] {
+        let seen = collect(&raw(&[("//", name), (member, &bundle)]));
         assert_eq!((seen.images.len(), seen.findings.len()), (count, 0));
     }
     // BSD's form, where the name lies before the data.
-    let seen = collect(&archive_of(b"#1/8", &[b"/a.hipfb", &bundle[..]].concat()));
+    let seen = collect(&raw(&[("#1/8", &[b"/a.hipfb", &bundle[..]].concat())]));
     assert_eq!((seen.images.len(), seen.findings.len()), (images, 0));
 }
 
@@ -738,7 +630,8 @@ fn names_of_members_are_reported_as_stored() {
         }
     }
     for (stored, text) in [(&b"a.o"[..], "a.o"), (b"caf\xe9.o", "caf\u{fffd}.o")] {
-        let archive = archive_of(&[stored, b"/"].concat(), b"text");
+        let mut archive = archive(&[("name", b"text")]);
+        put(&mut archive, 8, &[stored, b"/ "].concat());
         let mut names = Names(Vec::new());
         walk(&mut Cursor::new(archive), &Options::default(), &mut names).unwrap();
         assert_eq!(names.0, [(text.to_owned(), stored.to_owned())]);
@@ -747,7 +640,7 @@ fn names_of_members_are_reported_as_stored() {
 
 #[test]
 fn hashes_are_verified_by_default() {
-    let mut bytes = ccob::compress(&data("bundle.bc"), &ccob::WriteOptions::default()).unwrap();
+    let mut bytes = ccob::compress(&example("bundle.bc"), &ccob::WriteOptions::default()).unwrap();
     assert!(collect(&bytes).findings.is_empty());
     // The hash in the header.
     bytes[24] ^= 1;
@@ -784,7 +677,7 @@ impl Visitor for Early {
 
 #[test]
 fn images_may_be_seen_before_their_hash_is_known() {
-    let mut bytes = ccob::compress(&data("bundle.bc"), &ccob::WriteOptions::default()).unwrap();
+    let mut bytes = ccob::compress(&example("bundle.bc"), &ccob::WriteOptions::default()).unwrap();
     let early = |bytes: &[u8]| {
         let mut early = Early(Collect::default());
         walk(&mut Cursor::new(bytes), &Options::default(), &mut early).unwrap();
@@ -826,7 +719,7 @@ fn containers_can_be_skipped() {
         }
     }
     let mut shallow = Shallow(0, 0);
-    walk(&mut Cursor::new(data("libhip.a")), &Options::default(), &mut shallow).unwrap();
+    walk(&mut Cursor::new(example("libhip.a")), &Options::default(), &mut shallow).unwrap();
     assert!(shallow.0 > 1 && shallow.0 == shallow.1);
 }
 

@@ -10,6 +10,8 @@ use byte_parts::ReadSeek;
 use fat_object::{
     Container, ContainerKind, FileFormat, Finding, Image, Options, Severity, Visitor, walk,
 };
+use samples::elf::names;
+use samples::{ar, bundle};
 
 /// Counts the bytes that are read.
 struct Counting {
@@ -119,16 +121,11 @@ fn a_thin_archive_in_a_thin_member_is_not_opened() {
     assert!(seen.read.get() <= len + 201 * 16384);
 
     // Nor when a compressed bundle is around it.
-    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
-    for number in [1, 32 + 24 + 27, thin.len() as u64, 27] {
-        bundle.extend(number.to_le_bytes());
-    }
-    bundle.extend(b"hip-amdgcn-amd-amdhsa--gfx1");
-    bundle.extend(&thin);
+    let mut bundle = bundle::bundle(&[("hip-amdgcn-amd-amdhsa--gfx1", &thin)], 1);
     for _ in 0..2 {
         bundle = ccob::compress(&bundle, &ccob::WriteOptions::default()).unwrap();
     }
-    let thin = inputs::thin_archive_of(200 * 60, bundle.len());
+    let thin = ar::thin("a/", bundle.len(), 200);
     let seen = cost_of(&thin.into(), bundle.into(), &Options::default());
     assert_eq!((seen.opened, seen.findings), (200, 200));
     assert!(seen.last_finding.contains("members not opened"), "{}", seen.last_finding);
@@ -148,7 +145,7 @@ fn thin_members_have_a_total_limit() {
         seen.last_finding
     );
     // Small files are not opened without end, either.
-    let thin = inputs::thin_archive_of(100 * 60, 0);
+    let thin = ar::thin("a/", 0, 100);
     options = options.with_max_thin_bytes(10 * 4096);
     let seen = cost_of(&thin.into(), Rc::default(), &options);
     assert_eq!((seen.opened, seen.entered, seen.findings), (11, 10, 1));
@@ -259,22 +256,11 @@ fn names_of_members_may_share_bytes_up_to_a_limit() {
 #[test]
 fn paths_of_images_have_a_total_limit() {
     let n = 1 << 20;
-    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
     let count = n / 2 / 64;
-    bundle.extend((count as u64).to_le_bytes());
-    for entry in 0..count {
-        let id = format!("hip-amdgcn-amd-amdhsa--gfy{entry:014}");
-        for number in [0, 0, id.len() as u64] {
-            bundle.extend(number.to_le_bytes());
-        }
-        bundle.extend(id.bytes());
-    }
+    let ids = (0..count).map(|entry| (format!("hip-amdgcn-amd-amdhsa--gfy{entry:014}"), b""));
     // The name before the content, as BSD has it.
-    let mut content = vec![b'a'; n / 2];
-    content.extend(&bundle);
-    let mut bytes = b"!<arch>\n".to_vec();
-    bytes.extend(format!("#1/{:<13}{:<32}{:<10}`\n", n / 2, "", content.len()).bytes());
-    bytes.extend(content);
+    let content = [vec![b'a'; n / 2], bundle::bundle_of(&ids.collect::<Vec<_>>(), 1)].concat();
+    let bytes = ar::raw(&[(&format!("#1/{}", n / 2), &content)]);
     let limit = (64 << 20) + 4 * bytes.len() as u64;
     let seen = cost(bytes);
     assert_eq!(seen.images + seen.findings, count as u64);
@@ -287,13 +273,8 @@ fn paths_of_images_have_a_total_limit() {
 #[test]
 fn paths_of_containers_have_a_total_limit() {
     let n = 1 << 20;
-    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
-    bundle.extend([0; 8]);
-    let mut content = vec![b'a'; n / 2];
-    content.extend(bundle.repeat(n / 2 / 32));
-    let mut bytes = b"!<arch>\n".to_vec();
-    bytes.extend(format!("#1/{:<13}{:<32}{:<10}`\n", n / 2, "", content.len()).bytes());
-    bytes.extend(content);
+    let content = [vec![b'a'; n / 2], bundle::empty().repeat(n / 2 / 32)].concat();
+    let bytes = ar::raw(&[(&format!("#1/{}", n / 2), &content)]);
     let limit = (64 << 20) + 4 * bytes.len() as u64;
     let seen = cost(bytes);
     assert_eq!(seen.entered - 1 + seen.findings, (n / 2 / 32) as u64);
@@ -320,9 +301,8 @@ fn names_of_sections_may_be_long() {
     for len in [4095, 4096, 4097, 5000, 8192, 8193, 100_000] {
         let mut name = format!("{}hip-amdgcn-amd-amdhsa--gfx1", "__CLANG_OFFLOAD_BUNDLE__");
         name.push_str(&"_".repeat(len - name.len()));
-        // Names start with an empty one; the image follows them.
-        let contents = format!("\0{name}\0x").into_bytes();
-        let bytes = inputs::elf(&contents, &[(1, 64 + len + 2, 1, 1), (3, 64, len + 2, 0)]);
+        let (table, [at]) = names([&name]);
+        let bytes = inputs::object(b"x", &table, &[(at, 64, 1)]);
         struct Names(Vec<String>);
         impl Visitor for Names {
             fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
@@ -358,16 +338,10 @@ fn headers_in_many_sections_are_examined_up_to_a_limit() {
 /// The host's entry is the object: once, for any number of sections that claim to be the object.
 #[test]
 fn an_object_is_its_own_host_once() {
-    let name = b"\0__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-\0\0";
-    let mut sections = vec![(1, 64, 1, 1)];
-    sections.extend((0..100).map(|_| (1, 64 + name.len() - 1, 1, 1)));
+    let (names, [name]) = names(["__CLANG_OFFLOAD_BUNDLE__host-x86_64-unknown-linux-gnu-"]);
     // No two of them share a byte.
-    let mut contents = name.to_vec();
-    contents.resize(name.len() + 101, 0);
-    for (section, at) in sections.iter_mut().zip(64 + name.len()..) {
-        section.1 = at;
-    }
-    sections.push((3, 64, name.len(), 0));
+    let sections: Vec<_> = (64..64 + 101).map(|offset| (name, offset, 1)).collect();
+    let object = |count| inputs::object(&[0; 101], &names, &sections[..count]);
     struct Hosts(usize, Vec<String>);
     impl Visitor for Hosts {
         fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
@@ -380,8 +354,7 @@ fn an_object_is_its_own_host_once() {
         }
     }
     let mut hosts = Hosts(0, Vec::new());
-    let object = inputs::elf(&contents, &sections);
-    walk(&mut Cursor::new(&object), &Options::default(), &mut hosts).unwrap();
+    walk(&mut Cursor::new(object(101)), &Options::default(), &mut hosts).unwrap();
     assert_eq!((hosts.0, hosts.1.len()), (1, 100));
     assert!(
         hosts.1[0].ends_with("duplicate host placeholder host-x86_64-unknown-linux-gnu-"),
@@ -389,13 +362,7 @@ fn an_object_is_its_own_host_once() {
         hosts.1[0]
     );
     // Each object in an archive has its own.
-    let member = |object: &[u8]| {
-        [format!("{:<16}{:<32}{:<10}`\n", "a/", "", object.len()).as_bytes(), object].concat()
-    };
-    sections.drain(1..101);
-    let object = inputs::elf(&contents, &sections);
-    assert_eq!(object.len() % 2, 0);
-    let archive = [b"!<arch>\n".to_vec(), member(&object).repeat(3)].concat();
+    let archive = ar::archive(&[("a", &object(1)[..]); 3]);
     let mut hosts = Hosts(0, Vec::new());
     walk(&mut Cursor::new(&archive), &Options::default(), &mut hosts).unwrap();
     assert_eq!((hosts.0, hosts.1.len()), (3, 0));
@@ -435,23 +402,18 @@ fn texts_have_no_control_characters() {
         texts
     };
     let options = Options::default();
-    let mut archive = inputs::thin_archive(60);
-    archive[..8].copy_from_slice(b"!<arch>\n");
-    archive[8..15].copy_from_slice(b"\x1b[2J\r\n/");
-    archive[56..66].copy_from_slice(b"4         ");
+    let mut archive = [&ar::MAGIC[..], &ar::header("\x1b[2J\r\n/", 4)].concat();
     let whole = [&archive[..], b"CCOB"].concat();
     let seen = texts(&whole, &options);
     assert_eq!(seen.0[0], r"member:\u{1b}[2J\r\n");
     assert_eq!(seen.1, ["\x1b[2J\r\n"]);
     texts(&archive, &options);
-    archive[..8].copy_from_slice(b"!<thin>\n");
+    archive[..8].copy_from_slice(ar::THIN);
     let none = Options::default().with_max_thin_bytes(0);
     texts(&archive, &none);
     texts(&archive, &options);
 
-    let name = b".hip_fatbin\0.llvm.offloading.\x1b[2J\0";
-    let object = inputs::elf(name, &[(1, 64, 9, 12), (1, 65, 9, 12), (3, 64, name.len(), 0)]);
-    texts(&object, &options);
-    let object = inputs::elf(name, &[(1, 64, 9999, 12), (3, 64, name.len(), 0)]);
-    texts(&object, &options);
+    let (names, [name]) = names([".llvm.offloading.\x1b[2J"]);
+    texts(&inputs::object(&[b'.'; 32], &names, &[(name, 64, 9), (name, 65, 9)]), &options);
+    texts(&inputs::object(&[b'.'; 32], &names, &[(name, 64, 9999)]), &options);
 }

@@ -3,13 +3,13 @@
 use std::io::{Cursor, Read, Write as _};
 use std::num::NonZeroUsize;
 
+use crate::seen;
 use gpu_packages::{
     Codec, ErrorKind, NewContents, Original, Replacement, Rewrite, RewriteOptions, WheelEdit, Zip,
     ZipEdit, rewrite_deb, rewrite_tar, verify, wheel_file_name,
 };
-
-use crate::make::{self, Around, Made};
-use crate::seen;
+use samples::ar;
+use samples::packages::{self, Around, Made};
 
 fn plain() -> RewriteOptions {
     RewriteOptions::default()
@@ -30,8 +30,8 @@ fn deflated(contents: &[u8]) -> NewContents {
 
 fn wheel() -> Vec<u8> {
     let library = b"\x7fELF".repeat(5000);
-    make::zip(
-        &make::wheel(&[
+    packages::zip(
+        &packages::wheel(&[
             ("foo/__init__.py", b"import os\n"),
             ("foo/a,b.so", &library),
             ("foo/empty", b""),
@@ -105,7 +105,7 @@ fn without_a_change_the_bytes_are_the_same() {
                     is_zip64: is_end_zip64,
                     comment: b"end".to_vec(),
                 };
-                let old = make::zip(&members, &around);
+                let old = packages::zip(&members, &around);
                 let zip = Zip::read(Cursor::new(&old)).unwrap();
                 let mut edit = ZipEdit::new(&zip);
                 edit.replace(2, NewContents::store(&b"c"[..]).unwrap());
@@ -174,9 +174,9 @@ fn build_tags_are_written() {
 
 #[test]
 fn signed_wheels_are_refused() {
-    let mut members = make::wheel(&[("foo/a.so", b"old")]);
+    let mut members = packages::wheel(&[("foo/a.so", b"old")]);
     members.push(Made::new("foo-1.0.dist-info/RECORD.jws", "signature"));
-    let old = make::zip(&members, &Around::default());
+    let old = packages::zip(&members, &Around::default());
     let zip = Zip::read(Cursor::new(&old)).unwrap();
     let mut edit = WheelEdit::new(&zip).unwrap();
     assert_eq!(edit.signatures().count(), 1);
@@ -198,9 +198,9 @@ fn signed_wheels_are_refused() {
 
 #[test]
 fn changed_members_without_a_row_are_named() {
-    let mut members = make::wheel(&[("foo/a.so", b"old")]);
+    let mut members = packages::wheel(&[("foo/a.so", b"old")]);
     members.insert(1, Made::new("foo/unlisted.so", "old"));
-    let old = make::zip(&members, &Around::default());
+    let old = packages::zip(&members, &Around::default());
     let zip = Zip::read(Cursor::new(&old)).unwrap();
     let mut edit = WheelEdit::new(&zip).unwrap();
     edit.replace(1, deflated(b"new"));
@@ -223,7 +223,7 @@ fn only_plain_zip_files_are_changed() {
         error.to_string()
     };
     let members = [Made::new("a", "1"), Made::new("a", "2"), Made::new("b", "3")];
-    let file = make::zip(&members, &Around::default());
+    let file = packages::zip(&members, &Around::default());
     assert_eq!(refused(&file, 1), "a: expected one member of this name, found several (at 0x22)");
     // Copies of the other members are allowed.
     let zip = Zip::read(Cursor::new(&file)).unwrap();
@@ -233,11 +233,11 @@ fn only_plain_zip_files_are_changed() {
     let text = refused(&file, 9);
     assert_eq!(text, "expected a member below 3, found 9");
     let prefix = Around { prefix: b"#!/bin/sh\n".to_vec(), ..Around::default() };
-    let text = refused(&make::zip(&members[1..], &prefix), 0);
+    let text = refused(&packages::zip(&members[1..], &prefix), 0);
     assert_eq!(text, "expected a plain zip file to change: 10 bytes belong to no member (at 0x0)");
     let mut method = members[2].clone();
     method.method = 12;
-    let text = refused(&make::zip(&[method], &Around::default()), 0);
+    let text = refused(&packages::zip(&[method], &Around::default()), 0);
     assert!(text.contains("found method 12"), "{text}");
 }
 
@@ -256,7 +256,7 @@ fn any_number_of_threads_gives_the_same_bytes() {
             made.reader().read_to_end(&mut bytes).unwrap();
             assert!(bytes == contents, "{len}");
             let members = [Made::new("a", "")];
-            let old = make::zip(&members, &Around::default());
+            let old = packages::zip(&members, &Around::default());
             let zip = Zip::read(Cursor::new(&old)).unwrap();
             let mut edit = ZipEdit::new(&zip);
             edit.replace(0, made);
@@ -273,7 +273,7 @@ fn new_contents_keep_to_their_limit() {
     for method in [0, 8] {
         let mut made = Made::new("a", "old");
         made.method = method;
-        let old = make::zip(&[made], &Around::default());
+        let old = packages::zip(&[made], &Around::default());
         let zip = Zip::read(Cursor::new(&old)).unwrap();
         let member = &zip.members()[0];
         assert_eq!(member.method(), method);
@@ -294,12 +294,12 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn tar_files_keep_all_but_the_change() {
     let old =
-        make::tar(&[("./a", b"1"), ("./usr/lib/b.so", b"old"), ("d/", b""), ("c", &[7; 600])]);
+        packages::tar(&[("./a", b"1"), ("./usr/lib/b.so", b"old"), ("d/", b""), ("c", &[7; 600])]);
     let mut same = Vec::new();
     let rewritten = rewrite_tar(&old[..], &mut same, &plain(), |_, _| Ok(None)).unwrap();
     assert_eq!((rewritten.members(), rewritten.changed().len()), (4, 0));
     assert_eq!(same, old);
-    for compress in [|bytes: &[u8]| bytes.to_vec(), make::gzip, xz] {
+    for compress in [|bytes: &[u8]| bytes.to_vec(), packages::gzip, xz] {
         let old = compress(&old);
         let mut new = Vec::new();
         let contents = vec![9; 1500];
@@ -317,10 +317,10 @@ fn tar_files_keep_all_but_the_change() {
 
 #[test]
 fn sizes_in_pax_records_follow() {
-    let mut old = make::tar_header(b"x", 11, b'x', b"");
-    old.extend(make::padded(b"11 size=03\n"));
-    old.extend(make::tar_header(b"a", 0, b'0', b""));
-    old.extend(make::padded(b"abc"));
+    let mut old = packages::tar_header(b"x", 11, b'x', b"");
+    old.extend(packages::padded(b"11 size=03\n"));
+    old.extend(packages::tar_header(b"a", 0, b'0', b""));
+    old.extend(packages::padded(b"abc"));
     old.extend([0; 1024]);
     let replace = |size: usize, new: &mut Vec<u8>| {
         rewrite_tar(&old[..], new, &plain(), |_, _| {
@@ -336,7 +336,7 @@ fn sizes_in_pax_records_follow() {
 
 #[test]
 fn new_contents_have_the_size_that_was_said() {
-    let old = make::tar(&[("a", b"1")]);
+    let old = packages::tar(&[("a", b"1")]);
     for size in [1, 3] {
         let replace = |_: &[u8], _: &mut Original<'_>| Ok(Some(Replacement::new(size, &b"12"[..])));
         let error = rewrite_tar(&old[..], Vec::new(), &plain(), replace).unwrap_err();
@@ -348,8 +348,8 @@ fn new_contents_have_the_size_that_was_said() {
 fn debian_packages_keep_their_records_right() {
     let files: [(&str, &[u8]); 3] =
         [("usr/lib/b.so", &[1; 5000]), ("usr/share/c", b"c"), ("d", b"")];
-    for (compress, end) in [(xz as fn(&[u8]) -> Vec<u8>, ".xz"), (make::gzip, ".gz")] {
-        let old = make::deb(&files, end, compress);
+    for (compress, end) in [(xz as fn(&[u8]) -> Vec<u8>, ".xz"), (packages::gzip, ".gz")] {
+        let old = packages::deb(&files, end, compress);
         let rewrite = |old: &[u8], drops: bool, name: &str| {
             let mut new = Vec::new();
             let rewritten = rewrite_deb(
@@ -378,7 +378,7 @@ fn debian_packages_keep_their_records_right() {
         assert_eq!(verified.recorded, 3);
         // A signature is dropped when told.
         let mut signed = old.clone();
-        signed.extend(&make::ar(&[("_gpgorigin", b"sig")])[8..]);
+        signed.extend(&ar::raw(&[("_gpgorigin", b"sig")])[8..]);
         assert_eq!(rewrite(&signed, false, "d").unwrap_err().kind(), ErrorKind::Signed);
         assert_eq!(rewrite(&signed, false, "none").unwrap().1, signed);
         let (_, new) = rewrite(&signed, true, "d").unwrap();
@@ -441,7 +441,7 @@ fn files_may_grow_past_four_gigabytes() {
     let mut members = [Made::new("a", "small"), Made::new("b", ""), Made::new("c", "last")];
     members.iter_mut().for_each(|made| made.method = 0);
     members[1].extra = b"\x55\x54\x05\0\x03abcd".to_vec();
-    let file = make::zip(&members, &Around::default());
+    let file = packages::zip(&members, &Around::default());
     // `b` gets zeros: its sizes, the offset of `c`, and the offset of the directory.
     let records: Vec<_> =
         (0..file.len() - 4).filter(|&at| file[at..].starts_with(b"PK\x01\x02")).collect();
@@ -508,7 +508,7 @@ fn zip_files_may_have_very_many_members() {
     let mut members: Vec<_> = (0..70_000).map(|index| Made::new(&format!("{index}"), "")).collect();
     members.iter_mut().for_each(|made| made.method = 0);
     let around = Around { is_zip64: true, ..Around::default() };
-    let old = make::zip(&members, &around);
+    let old = packages::zip(&members, &around);
     let zip = Zip::read(Cursor::new(&old)).unwrap();
     let mut edit = ZipEdit::new(&zip);
     edit.replace(69_999, deflated(b"new")).remove(5);
@@ -520,7 +520,7 @@ fn zip_files_may_have_very_many_members() {
 
 #[test]
 fn contents_may_be_read_before_the_decision() {
-    let old = make::tar(&[("a", &[1; 3000]), ("b", b"short"), ("c", &[2; 600]), ("d", b"")]);
+    let old = packages::tar(&[("a", &[1; 3000]), ("b", b"short"), ("c", &[2; 600]), ("d", b"")]);
     let mut new = Vec::new();
     let rewritten = rewrite_tar(&old[..], &mut new, &plain(), |name, original| {
         let head = original.head().to_vec();

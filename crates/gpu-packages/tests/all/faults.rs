@@ -9,36 +9,36 @@ use gpu_packages::{
 };
 
 use crate::Seen;
-use crate::make::{self, Around};
+use samples::packages::{self, Around};
 
 type Found = (Vec<(String, Vec<u8>)>, Vec<(gpu_packages::FindingKind, String)>);
 
-fn found(rig: &faulty::Rig, file: &[u8]) -> io::Result<Found> {
+fn found(rig: &samples::faulty::Rig, file: &[u8]) -> io::Result<Found> {
     let mut seen = Seen::default();
     walk(rig.stream(file), &Options::default(), &mut seen).map_err(io::Error::from)?;
     Ok((seen.files, seen.findings))
 }
 
 fn walked(file: &[u8]) {
-    faulty::check(|rig| found(rig, file));
+    samples::faulty::check(|rig| found(rig, file));
 }
 
 #[test]
 fn failing_readers_are_errors() {
-    let wheel = make::zip(&make::wheel(&[("foo/a.so", b"\x7fELF")]), &Around::default());
+    let wheel = packages::zip(&packages::wheel(&[("foo/a.so", b"\x7fELF")]), &Around::default());
     walked(&wheel);
-    walked(&make::tar(&[("a", b"x"), ("x.whl", &wheel)]));
+    walked(&packages::tar(&[("a", b"x"), ("x.whl", &wheel)]));
     // The decoder of gzip reads its header again after a fault.
-    let gzip = make::gzip(&make::tar(&[("a", b"x")]));
-    faulty::check_ahead(|rig| found(rig, &gzip));
-    walked(&make::deb(&[("a", b"1")], "", <[u8]>::to_vec));
-    walked(&make::rpm(&make::cpio(&[("a", b"x")])));
+    let gzip = packages::gzip(&packages::tar(&[("a", b"x")]));
+    samples::faulty::check_ahead(|rig| found(rig, &gzip));
+    walked(&packages::deb(&[("a", b"1")], "", <[u8]>::to_vec));
+    walked(&packages::rpm(&packages::cpio(&[("a", b"x")])));
 }
 
 #[test]
 fn failing_streams_end_a_rewrite() {
-    let old = make::zip(&make::wheel(&[("foo/a.so", b"\x7fELF")]), &Around::default());
-    faulty::check(|rig| {
+    let old = packages::zip(&packages::wheel(&[("foo/a.so", b"\x7fELF")]), &Around::default());
+    samples::faulty::check(|rig| {
         let mut reader = rig.stream(&old);
         let mut write = || -> Result<Vec<u8>, Error> {
             let zip = Zip::read(&mut reader)?;
@@ -51,25 +51,30 @@ fn failing_streams_end_a_rewrite() {
         };
         write().map_err(io::Error::from)
     });
-    let tar = make::tar(&[("a", b"x"), ("b", b"y")]);
+    let tar = packages::tar(&[("a", b"x"), ("b", b"y")]);
     let options = RewriteOptions::default();
-    let deb = make::deb(&[("a", b"1")], "", <[u8]>::to_vec);
+    let deb = packages::deb(&[("a", b"1")], "", <[u8]>::to_vec);
     let replace = |name: &[u8], _: &mut Original<'_>| {
         Ok((name == b"a").then(|| Replacement::from_bytes(b"new".to_vec())))
     };
     // A stream has no length: it may end after any member.
-    for kind in faulty::KINDS {
-        let rewrite =
-            |rig: &faulty::Rig| rewrite_tar(rig.stream(&tar), Vec::new(), &options, replace);
-        faulty::at_each_call(&faulty::Fault::Error(kind), rewrite, |call, result| {
-            assert_eq!(
-                result.map_err(|error| io::Error::from(error).kind()).err(),
-                Some(kind),
-                "{call}"
-            );
-        });
+    for kind in samples::faulty::KINDS {
+        let rewrite = |rig: &samples::faulty::Rig| {
+            rewrite_tar(rig.stream(&tar), Vec::new(), &options, replace)
+        };
+        samples::faulty::at_each_call(
+            &samples::faulty::Fault::Error(kind),
+            rewrite,
+            |call, result| {
+                assert_eq!(
+                    result.map_err(|error| io::Error::from(error).kind()).err(),
+                    Some(kind),
+                    "{call}"
+                );
+            },
+        );
     }
-    faulty::check(|rig| {
+    samples::faulty::check(|rig| {
         let mut new = Vec::new();
         rewrite_deb(rig.stream(&deb), &mut new, &options, replace).map_err(io::Error::from)?;
         Ok(new)
@@ -95,13 +100,13 @@ fn failing_writers_are_errors() {
             Ok(())
         }
     }
-    let tar = make::tar(&[("a", b"x"), ("b", b"y")]);
+    let tar = packages::tar(&[("a", b"x"), ("b", b"y")]);
     for room in [0, 100, 600, 2000] {
         let error = rewrite_tar(&tar[..], Full(room), &RewriteOptions::default(), |_, _| Ok(None))
             .unwrap_err();
         assert_eq!(io::Error::from(error).kind(), io::ErrorKind::StorageFull);
     }
-    let old = make::zip(&make::wheel(&[("foo/a.so", b"\x7fELF")]), &Around::default());
+    let old = packages::zip(&packages::wheel(&[("foo/a.so", b"\x7fELF")]), &Around::default());
     let zip = Zip::read(io::Cursor::new(&old)).unwrap();
     let mut edit = WheelEdit::new(&zip).unwrap();
     edit.replace(0, NewContents::deflate(&b"new"[..], 6, NonZeroUsize::MIN).unwrap());

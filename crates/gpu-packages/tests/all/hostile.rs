@@ -2,17 +2,17 @@
 
 use std::io::{Cursor, Read};
 
+use crate::rules::cases;
+use crate::{Seen, seen, seen_with};
 use gpu_packages::{
     Codec, ErrorKind, FindingKind, MemberPath, Options, RewriteOptions, Zip, ZipWalker,
     rewrite_deb, rewrite_tar, unsafe_name, verify, walk,
 };
-
-use crate::make::{self, Around, Made};
-use crate::rules::cases;
-use crate::{Seen, seen, seen_with};
+use samples::ar;
+use samples::packages::{self, Around, Made};
 
 fn plain(members: &[Made]) -> Vec<u8> {
-    make::zip(members, &Around::default())
+    packages::zip(members, &Around::default())
 }
 
 fn two() -> Vec<Made> {
@@ -35,7 +35,7 @@ fn unsafe_names_are_reported() {
         assert!(unsafe_name(name.as_bytes()).is_some(), "{name}");
         let file = plain(&[Made::new(name, "x")]);
         assert_eq!(seen(&file).kinds(), [FindingKind::UnsafeName], "{name}");
-        let file = make::tar(&[(name, b"x")]);
+        let file = packages::tar(&[(name, b"x")]);
         assert_eq!(seen(&file).kinds(), [FindingKind::UnsafeName], "{name}");
         let (_, text) = &seen(&file).findings[0];
         assert!(!text.chars().any(char::is_control), "{text:?}");
@@ -157,7 +157,7 @@ fn directories_that_lie_are_refused() {
 #[test]
 fn zip64_records_that_lie_are_refused() {
     let around = Around { is_zip64: true, ..Around::default() };
-    let good = make::zip(&two(), &around);
+    let good = packages::zip(&two(), &around);
     let record = places(&good, b"PK\x06\x06")[0];
     let locator = places(&good, b"PK\x06\x07")[0];
     let end = places(&good, b"PK\x05\x06")[0];
@@ -219,10 +219,10 @@ fn bombs_end_at_the_limit() {
     let options = Options::default().with_max_decompressed(1 << 16);
     let packages = [
         plain(&[Made::new("a", &zeros[..])]),
-        make::gzip(&make::tar(&[("a", &zeros)])),
+        packages::gzip(&packages::tar(&[("a", &zeros)])),
         plain(&[Made::new("a.zip", plain(&[Made::new("b", &zeros[..])]))]),
-        make::deb(&[("a", &zeros)], ".gz", make::gzip),
-        make::rpm(&make::gzip(&make::cpio(&[("a", &zeros)]))),
+        packages::deb(&[("a", &zeros)], ".gz", packages::gzip),
+        packages::rpm(&packages::gzip(&packages::cpio(&[("a", &zeros)]))),
     ];
     for file in packages {
         let error = seen_with(&file, &options).err().unwrap();
@@ -238,27 +238,27 @@ fn bombs_end_at_the_limit() {
 
 #[test]
 fn many_inner_bombs_end_at_the_limit_together() {
-    let inner = make::gzip(&make::tar(&[("a", &vec![0; 20 << 10])]));
+    let inner = packages::gzip(&packages::tar(&[("a", &vec![0; 20 << 10])]));
     let names: Vec<_> = (0..9).map(|n| format!("{n}.tgz")).collect();
     let files: Vec<_> = names.iter().map(|name| (&name[..], &inner[..])).collect();
     let options = |limit| Options::default().with_max_decompressed(limit);
-    assert!(verify(Cursor::new(make::tar(&files)), &options(1 << 20)).is_ok());
-    let error = verify(Cursor::new(make::tar(&files)), &options(100 << 10)).err().unwrap();
+    assert!(verify(Cursor::new(packages::tar(&files)), &options(1 << 20)).is_ok());
+    let error = verify(Cursor::new(packages::tar(&files)), &options(100 << 10)).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Limit);
 }
 
 #[test]
 fn nesting_ends_at_the_limit() {
-    let mut file = make::tar(&[("leaf", b"x")]);
+    let mut file = packages::tar(&[("leaf", b"x")]);
     for _ in 0..20 {
-        file = make::gzip(&make::tar(&[("inner", &file)]));
+        file = packages::gzip(&packages::tar(&[("inner", &file)]));
     }
     let found = seen(&file);
     assert_eq!(found.packages.len(), 8);
     assert_eq!(found.kinds(), [FindingKind::Unread]);
     assert_eq!(found.names(), [["inner"; 8].join(":")]);
     let options = Options::default().with_max_held(10);
-    let zip = make::tar(&[("x.zip", &plain(&two()))]);
+    let zip = packages::tar(&[("x.zip", &plain(&two()))]);
     let found = seen_with(&zip, &options).unwrap();
     assert_eq!((found.kinds(), found.names()), (vec![FindingKind::Unread], vec!["x.zip"]));
     assert_eq!(found.files[0].1, plain(&two()));
@@ -266,15 +266,17 @@ fn nesting_ends_at_the_limit() {
 
 #[test]
 fn damaged_inner_packages_end_alone() {
-    let tar = make::tar(&[("x", b"abc"), ("y", b"def")]);
+    let tar = packages::tar(&[("x", b"abc"), ("y", b"def")]);
     let mut damaged = tar.clone();
     damaged[1024 + 148] = b'9';
-    let outer = make::tar(&[("a.tar", &damaged), ("b.tar", &tar[..1100]), ("c", b"after")]);
+    let outer = packages::tar(&[("a.tar", &damaged), ("b.tar", &tar[..1100]), ("c", b"after")]);
     let found = seen(&outer);
     assert_eq!(found.names(), ["a.tar:x", "b.tar:x", "c"], "{:?}", found.findings);
     assert_eq!(found.kinds(), [FindingKind::Damaged, FindingKind::Damaged]);
     // The outermost one is an error.
-    for file in [&damaged[..], &tar[..1100], &make::deb(&[("a", b"")], "", <[u8]>::to_vec)[..900]] {
+    for file in
+        [&damaged[..], &tar[..1100], &packages::deb(&[("a", b"")], "", <[u8]>::to_vec)[..900]]
+    {
         assert!(walk(Cursor::new(file), &Options::default(), &mut Seen::default()).is_err());
     }
 }
@@ -282,18 +284,18 @@ fn damaged_inner_packages_end_alone() {
 #[test]
 fn lying_sizes_take_no_memory() {
     // Each promises more than the file has.
-    let mut tar = make::tar(&[("a", b"x")]);
+    let mut tar = packages::tar(&[("a", b"x")]);
     tar[124..136].copy_from_slice(b"77777777777\0");
-    make::sum(&mut tar[..512]);
-    let mut long = make::tar_header(b"L", 1 << 32, b'L', b"");
+    packages::sum(&mut tar[..512]);
+    let mut long = packages::tar_header(b"L", 1 << 32, b'L', b"");
     long.extend([0; 1024]);
     let ar = b"!<arch>\ndebian-binary   0           0     0     100644  9999999999`\n".to_vec();
-    let mut rpm = make::rpm(b"");
+    let mut rpm = packages::rpm(b"");
     let header = rpm.len() - 8;
     rpm[header..].copy_from_slice(&[0xff; 8]);
-    let mut cpio = make::cpio(&[("a", b"x")]);
+    let mut cpio = packages::cpio(&[("a", b"x")]);
     cpio[54..62].copy_from_slice(b"ffffffff");
-    for file in [tar, long, ar, rpm, make::rpm(&make::gzip(&cpio))] {
+    for file in [tar, long, ar, rpm, packages::rpm(&packages::gzip(&cpio))] {
         let error = seen_with(&file, &Options::default()).err();
         let kind = error.as_ref().map(gpu_packages::Error::kind);
         assert!(matches!(kind, Some(ErrorKind::Truncated | ErrorKind::Limit)), "{error:?}");
@@ -302,25 +304,25 @@ fn lying_sizes_take_no_memory() {
 
 #[test]
 fn every_part_and_every_changed_byte_is_read() {
-    let wheel = plain(&make::wheel(&[("foo/a.so", b"\x7fELF"), ("b", b"")]));
+    let wheel = plain(&packages::wheel(&[("foo/a.so", b"\x7fELF"), ("b", b"")]));
     let around = Around { is_zip64: true, comment: b"x".to_vec(), ..Around::default() };
     let mut members = two();
     members[0].descriptor = 24;
     members[1].is_zip64 = true;
-    let mut samples = vec![wheel, make::zip(&members, &around)];
-    samples.push(make::tar(&[("./a", b"x"), (&"n".repeat(120), b"y")]));
-    samples.push(make::deb(&[("a", b"1")], ".gz", make::gzip));
-    samples.push(make::rpm(&make::gzip(&make::cpio(&[("a", b"x")]))));
+    let mut samples = vec![wheel, packages::zip(&members, &around)];
+    samples.push(packages::tar(&[("./a", b"x"), (&"n".repeat(120), b"y")]));
+    samples.push(packages::deb(&[("a", b"1")], ".gz", packages::gzip));
+    samples.push(packages::rpm(&packages::gzip(&packages::cpio(&[("a", b"x")]))));
     for codec in [Codec::Xz, Codec::Zstd, Codec::Bzip2, Codec::Gzip] {
         let mut encoder = codec.encoder(Vec::new(), Some(1)).unwrap();
-        std::io::Write::write_all(&mut encoder, &make::tar(&[("a", b"x")])).unwrap();
+        std::io::Write::write_all(&mut encoder, &packages::tar(&[("a", b"x")])).unwrap();
         samples.push(encoder.finish().unwrap());
     }
     let samples = samples.into_iter().map(|sample| (sample, 300));
     let odd = cases().into_iter().map(|case| (case.bytes, 40));
     for (sample, places) in samples.chain(odd) {
         let len = sample.len() as u64;
-        for at in faulty::places(len, places) {
+        for at in samples::faulty::places(len, places) {
             let at = usize::try_from(at).unwrap();
             let _ = seen_with(&sample[..at], &Options::default());
             for change in [1, 0x80, 0xff] {
@@ -355,10 +357,10 @@ fn many_parts_take_linear_time() {
         assert!(verified.findings.len() <= 1, "{}", verified.findings.len());
     }
     let files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &b""[..])).collect();
-    let mut deb = make::deb(&files, "", <[u8]>::to_vec);
+    let mut deb = packages::deb(&files, "", <[u8]>::to_vec);
     assert_eq!(verify(Cursor::new(&deb), &Options::default()).unwrap().recorded, count as u64);
     for n in 0..count {
-        deb.extend(make::ar(&[(&format!("m{n}"), b"")]).split_off(8));
+        deb.extend(ar::raw(&[(&format!("m{n}"), b"")]).split_off(8));
     }
     let options = RewriteOptions::default();
     rewrite_deb(Cursor::new(&deb), std::io::sink(), &options, |_, _| Ok(None)).unwrap();

@@ -13,7 +13,6 @@ mod change;
 mod faults;
 mod hostile;
 mod installers;
-mod make;
 mod peers;
 mod properties;
 mod read;

@@ -3,11 +3,10 @@
 use std::io::{Cursor, Read, Write};
 use std::num::NonZeroUsize;
 
-use gpu_packages::{NewContents, Zip, ZipEdit};
-use zip::write::SimpleFileOptions;
-
-use crate::make::{self, Around, Made};
 use crate::seen;
+use gpu_packages::{NewContents, Zip, ZipEdit};
+use samples::packages::{self, Around, Made};
+use zip::write::SimpleFileOptions;
 
 /// Members as the crate `zip` writes them, streamed or not.
 fn by_zip(is_streamed: bool) -> Vec<u8> {
@@ -69,7 +68,7 @@ fn rawzip_sees_the_same_directory() {
             (made.is_zip64, made.descriptor) = (is_zip64, descriptor);
         }
         let around = Around { is_zip64, ..Around::default() };
-        let old = make::zip(&members, &around);
+        let old = packages::zip(&members, &around);
         let zip = Zip::read(Cursor::new(&old)).unwrap();
         let mut edit = ZipEdit::new(&zip);
         edit.replace(0, NewContents::store(&b"new"[..]).unwrap());

@@ -3,11 +3,10 @@
 use std::io::Cursor;
 use std::num::NonZeroUsize;
 
+use crate::seen;
 use gpu_packages::{NewContents, Record, Replacement, RewriteOptions, Zip, ZipEdit, rewrite_tar};
 use proptest::prelude::*;
-
-use crate::make::{self, Around, Made};
-use crate::seen;
+use samples::packages::{self, Around, Made};
 
 fn contents() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
@@ -49,7 +48,7 @@ proptest! {
         is_removed in any::<bool>(),
     ) {
         let around = Around { prefix: vec![0; zeros], is_moved, is_zip64, comment: Vec::new() };
-        let old = make::zip(&members, &around);
+        let old = packages::zip(&members, &around);
         let zip = Zip::read(Cursor::new(&old)).unwrap();
         prop_assert!(zip.check(Cursor::new(&old)).unwrap().is_empty());
         let index = index.index(members.len());
@@ -87,7 +86,7 @@ proptest! {
         new in contents(),
     ) {
         let slices: Vec<_> = files.iter().map(|(name, bytes)| (&name[..], &bytes[..])).collect();
-        let old = make::tar(&slices);
+        let old = packages::tar(&slices);
         let name = &files[index.index(files.len())].0;
         let mut file = Vec::new();
         rewrite_tar(&old[..], &mut file, &RewriteOptions::default(), |found, _| {

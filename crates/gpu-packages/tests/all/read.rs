@@ -2,13 +2,12 @@
 
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write as _};
 
+use crate::{Seen, seen};
 use gpu_packages::{
     Codec, Error, ErrorKind, Finding, FindingKind, Member, MemberPath, Options, PackageKind,
     TarKind, TarReader, Visitor, Zip, ZipWalker, sniff, verify, walk,
 };
-
-use crate::make::{self, Around, Made};
-use crate::{Seen, seen};
+use samples::packages::{self, Around, Made};
 
 const FILES: [(&str, &[u8]); 3] =
     [("usr/lib/libfoo.so", b"\x7fELF and more"), ("usr/share/empty", b""), ("a b", b"hello")];
@@ -45,7 +44,7 @@ fn zip_files_of_all_forms_are_read() {
                         is_zip64,
                         comment: b"a comment".to_vec(),
                     };
-                    let file = make::zip(&members, &around);
+                    let file = packages::zip(&members, &around);
                     let zip = Zip::read(Cursor::new(&file)).unwrap();
                     assert_eq!(zip.members().len(), 3);
                     let found = zip.check(Cursor::new(&file)).unwrap();
@@ -64,7 +63,7 @@ fn zip_files_of_all_forms_are_read() {
 
 #[test]
 fn wheels_are_told_by_their_record() {
-    let file = make::zip(&make::wheel(&FILES), &Around::default());
+    let file = packages::zip(&packages::wheel(&FILES), &Around::default());
     let seen = seen(&file);
     assert_eq!(seen.packages, [(String::new(), PackageKind::Wheel)]);
     assert_eq!(seen.files[..3], owned("", &FILES));
@@ -76,7 +75,7 @@ fn wheels_are_told_by_their_record() {
 fn tar_files_are_read_through_each_codec() {
     let long = format!("{}/x", "d".repeat(150));
     let files = [("./usr/lib/libfoo.so", FILES[0].1), (&long, b"long"), ("d/", b"")];
-    let file = make::tar(&files);
+    let file = packages::tar(&files);
     for codec in [Codec::None, Codec::Gzip, Codec::Xz, Codec::Zstd, Codec::Bzip2] {
         let file = compressed(codec, &file);
         let found = Codec::sniff(&file);
@@ -90,7 +89,7 @@ fn tar_files_are_read_through_each_codec() {
 
 #[test]
 fn streams_may_have_several_parts() {
-    let file = make::tar(&FILES);
+    let file = packages::tar(&FILES);
     let (start, end) = file.split_at(700);
     for codec in [Codec::Gzip, Codec::Xz, Codec::Zstd, Codec::Bzip2] {
         let mut parts = compressed(codec, start);
@@ -108,26 +107,26 @@ fn streams_may_have_several_parts() {
 fn tar_extensions_are_read() {
     let mut file = Vec::new();
     let record = b"20 path=pax/name/ab\n30 mtime=1700000000.123456789\n10 size=5\n";
-    file.extend(make::tar_header(b"x", record.len() as u64, b'x', b""));
-    file.extend(make::padded(record));
-    file.extend(make::tar_header(b"short", 0, b'0', b""));
-    file.extend(make::padded(b"hello"));
+    file.extend(packages::tar_header(b"x", record.len() as u64, b'x', b""));
+    file.extend(packages::padded(record));
+    file.extend(packages::tar_header(b"short", 0, b'0', b""));
+    file.extend(packages::padded(b"hello"));
     // A prefix, a symbolic link, a hard link with a size, a device.
-    let mut header = make::tar_header(b"name", 2, b'0', b"");
+    let mut header = packages::tar_header(b"name", 2, b'0', b"");
     header[345..351].copy_from_slice(b"prefix");
-    make::sum(&mut header);
+    packages::sum(&mut header);
     file.extend(header);
-    file.extend(make::padded(b"ab"));
-    file.extend(make::tar_header(b"link", 0, b'2', b"prefix/name"));
-    file.extend(make::tar_header(b"hard", 100, b'1', b"prefix/name"));
-    file.extend(make::tar_header(b"dev", 0, b'3', b""));
+    file.extend(packages::padded(b"ab"));
+    file.extend(packages::tar_header(b"link", 0, b'2', b"prefix/name"));
+    file.extend(packages::tar_header(b"hard", 100, b'1', b"prefix/name"));
+    file.extend(packages::tar_header(b"dev", 0, b'3', b""));
     // A size of base 256, and the old way to say directory.
-    let mut header = make::tar_header(b"big", 0, b'0', b"");
+    let mut header = packages::tar_header(b"big", 0, b'0', b"");
     header[124..136].copy_from_slice(b"\x80\0\0\0\0\0\0\0\0\0\0\x03");
-    make::sum(&mut header);
+    packages::sum(&mut header);
     file.extend(header);
-    file.extend(make::padded(b"xyz"));
-    file.extend(make::tar_header(b"olddir/", 0, 0, b""));
+    file.extend(packages::padded(b"xyz"));
+    file.extend(packages::tar_header(b"olddir/", 0, 0, b""));
     file.extend([0; 1024]);
     let mut tar = TarReader::new(&file[..]);
     let mut found = Vec::new();
@@ -156,7 +155,7 @@ fn debian_packages_show_installed_paths() {
     for (codec, end) in
         [(Codec::None, ""), (Codec::Gzip, ".gz"), (Codec::Xz, ".xz"), (Codec::Zstd, ".zst")]
     {
-        let file = make::deb(&FILES, end, |bytes| compressed(codec, bytes));
+        let file = packages::deb(&FILES, end, |bytes| compressed(codec, bytes));
         let seen = seen(&file);
         let mut expected = vec!["debian-binary", "control.tar:control", "control.tar:md5sums"];
         expected.extend(FILES.map(|(name, _)| name));
@@ -169,8 +168,8 @@ fn debian_packages_show_installed_paths() {
 #[test]
 fn rpm_packages_are_read() {
     for codec in [Codec::Gzip, Codec::Xz, Codec::Zstd] {
-        let payload = compressed(codec, &make::cpio(&[("./usr/lib/a.so", b"abc"), ("b", b"")]));
-        let file = make::rpm(&payload);
+        let payload = compressed(codec, &packages::cpio(&[("./usr/lib/a.so", b"abc"), ("b", b"")]));
+        let file = packages::rpm(&payload);
         let seen = seen(&file);
         assert_eq!(seen.files, owned("", &[("usr/lib/a.so", b"abc"), ("b", b"")]));
         assert_eq!(seen.packages, [(String::new(), PackageKind::Rpm)]);
@@ -185,7 +184,7 @@ fn rpm_packages_with_large_files_name_them_in_the_header() {
     let entries: [[u32; 4]; 4] =
         [[1116, 4, 0, 2], [1117, 8, 8, 2], [1118, 8, 15, 2], [5008, 5, 34, 2]];
     assert_eq!(data[34..42], [0, 0, 0, 0, 0, 0, 0, 3]);
-    let mut file = make::rpm(b"");
+    let mut file = packages::rpm(b"");
     file.truncate(file.len() - 8);
     file.extend([4, u32::try_from(data.len()).unwrap()].map(u32::to_be_bytes).concat());
     file.extend(entries.concat().into_iter().flat_map(u32::to_be_bytes));
@@ -195,7 +194,7 @@ fn rpm_packages_with_large_files_name_them_in_the_header() {
         file.extend(format!("07070X{index:08x}\0\0{contents}").as_bytes());
         file.resize(start + (file.len() - start).next_multiple_of(4), 0);
     }
-    file.extend(&make::cpio(&[]));
+    file.extend(&packages::cpio(&[]));
     let found = seen(&file);
     assert_eq!(found.files, owned("", &[("usr/lib/a.so", b"abc"), ("usr/b", b"de")]));
     assert!(found.findings.is_empty(), "{:?}", found.findings);
@@ -212,9 +211,9 @@ fn rpm_packages_with_large_files_name_them_in_the_header() {
 
 #[test]
 fn conda_packages_have_no_layers() {
-    let pkg = make::tar(&[("lib/libfoo.so", b"\x7fELF")]);
-    let info = make::tar(&[("info/paths.json", b"{}")]);
-    let file = make::conda(compressed(Codec::Zstd, &pkg), compressed(Codec::Zstd, &info));
+    let pkg = packages::tar(&[("lib/libfoo.so", b"\x7fELF")]);
+    let info = packages::tar(&[("info/paths.json", b"{}")]);
+    let file = packages::conda(compressed(Codec::Zstd, &pkg), compressed(Codec::Zstd, &info));
     let found = seen(&file);
     assert_eq!(found.names(), ["metadata.json", "lib/libfoo.so", "info/paths.json"]);
     assert_eq!(found.packages, [(String::new(), PackageKind::Conda)]);
@@ -222,9 +221,9 @@ fn conda_packages_have_no_layers() {
 
 #[test]
 fn packages_in_packages_are_read() {
-    let wheel = make::zip(&make::wheel(&[("foo/a.so", b"\x7fELF")]), &Around::default());
-    let layer = make::tar(&[("opt/foo.whl", &wheel), ("bin/x", b"x")]);
-    let image = make::tar(&[
+    let wheel = packages::zip(&packages::wheel(&[("foo/a.so", b"\x7fELF")]), &Around::default());
+    let layer = packages::tar(&[("opt/foo.whl", &wheel), ("bin/x", b"x")]);
+    let image = packages::tar(&[
         ("blobs/sha256/00", &compressed(Codec::Gzip, &layer)),
         ("blobs/sha256/01", &compressed(Codec::Zstd, &layer)),
         ("index.json", b"{}"),
@@ -262,21 +261,21 @@ fn visitors_may_stay_outside() {
             self.0.member(member, contents)
         }
     }
-    let inner = make::zip(&made(), &Around::default());
-    let tar = make::tar(&[("a", b"1")]);
+    let inner = packages::zip(&made(), &Around::default());
+    let tar = packages::tar(&[("a", b"1")]);
     let gz = compressed(Codec::Gzip, &tar);
     let files: [(&str, &[u8]); 3] = [("x.zip", &inner), ("x.tar", &tar), ("x.tgz", &gz)];
     let mut outside = Outside(Seen::default());
-    walk(Cursor::new(make::tar(&files)), &Options::default(), &mut outside).unwrap();
+    walk(Cursor::new(packages::tar(&files)), &Options::default(), &mut outside).unwrap();
     assert_eq!(outside.0.files, owned("", &files));
 }
 
 #[test]
 fn threads_read_members_of_a_zip_file() {
-    let inner = compressed(Codec::Gzip, &make::tar(&[("x", b"abc")]));
+    let inner = compressed(Codec::Gzip, &packages::tar(&[("x", b"abc")]));
     let mut members = made();
     members.push(Made::new("inner.tar.gz", inner));
-    let file = make::zip(&members, &Around::default());
+    let file = packages::zip(&members, &Around::default());
     let zip = Zip::read(Cursor::new(&file)).unwrap();
     let walker = ZipWalker::new(&Options::default(), &zip);
     let found: Vec<Seen> = std::thread::scope(|scope| {
@@ -311,20 +310,20 @@ fn other_files_are_not_packages() {
 
 #[test]
 fn contents_that_are_not_compressed_have_a_place() {
-    let tar = make::tar(&FILES);
+    let tar = packages::tar(&FILES);
     let mut members = made();
     members.iter_mut().for_each(|member| member.method = 0);
-    let zip = make::zip(&members, &Around::default());
-    let deflated = make::zip(&made(), &Around::default());
+    let zip = packages::zip(&members, &Around::default());
+    let deflated = packages::zip(&made(), &Around::default());
     // `seen` compares the places with the contents.
     for (file, places) in [
         (tar.clone(), 3),
         (zip.clone(), 3),
         (deflated, 0),
         (compressed(Codec::Gzip, &tar), 0),
-        (make::deb(&FILES, "", <[u8]>::to_vec), 0),
+        (packages::deb(&FILES, "", <[u8]>::to_vec), 0),
         (
-            make::tar(&[
+            packages::tar(&[
                 ("in.tar", &tar),
                 ("in.tgz", &compressed(Codec::Gzip, &tar)),
                 ("in.zip", &zip),
@@ -359,7 +358,7 @@ fn contents_that_are_not_read_are_passed_over() {
         }
     }
     let large = vec![7; 1 << 20];
-    let file = make::tar(&[("a", &large), ("b", b"x"), ("c", &large)]);
+    let file = packages::tar(&[("a", &large), ("b", b"x"), ("c", &large)]);
     let mut counted = Counted(Cursor::new(file.clone()), 0);
     let mut names = Names(Vec::new());
     walk(&mut counted, &Options::default(), &mut names).unwrap();
@@ -397,7 +396,7 @@ impl Visitor for OfText {
 fn compressed_files_are_entered_if_that_is_wanted() {
     let text = b"text ".repeat(1000);
     let (wanted, other) = (compressed(Codec::Gzip, &text), compressed(Codec::Gzip, b"other"));
-    let tar = make::tar(&[
+    let tar = packages::tar(&[
         ("a.gz", &wanted[..]),
         ("b.gz", &other),
         ("c.gz", &wanted[..wanted.len() - 9]),
@@ -423,14 +422,14 @@ fn zip_files_behind_programs_are_found() {
     let members = made();
     for is_moved in [false, true] {
         let around = Around { prefix: b"\x7fELF program".to_vec(), is_moved, ..Around::default() };
-        let file = make::zip(&members, &around);
+        let file = packages::zip(&members, &around);
         let zip = Zip::behind(Cursor::new(&file)).unwrap().unwrap();
         assert_eq!((zip.members().len(), zip.start()), (3, 12));
         // It ends where the file ends.
         let longer = [&file[..], b"\n"].concat();
         assert!(Zip::behind(Cursor::new(&longer)).unwrap().is_none());
     }
-    let plain = make::zip(&members, &Around::default());
+    let plain = packages::zip(&members, &Around::default());
     assert!(Zip::behind(Cursor::new(&plain)).unwrap().is_none());
     for file in [&b"\x7fELF PK\x05\x06 and more than twenty-two bytes"[..], b"", b"#!"] {
         assert!(Zip::behind(Cursor::new(file)).unwrap().is_none());
@@ -440,7 +439,7 @@ fn zip_files_behind_programs_are_found() {
     assert!(Zip::behind(Cursor::new(&chance)).unwrap().is_none());
     // Scripts may have bytes at the end.
     let script = Around { prefix: b"#!/bin/sh\n".to_vec(), ..Around::default() };
-    let longer = [&make::zip(&members, &script)[..], b"signature"].concat();
+    let longer = [&packages::zip(&members, &script)[..], b"signature"].concat();
     assert_eq!(Zip::behind(Cursor::new(&longer)).unwrap().unwrap().start(), 10);
     let bytes = [b"#!/bin/sh\nPK\x05\x06".to_vec(), vec![7; 30]].concat();
     assert!(Zip::behind(Cursor::new(&bytes)).unwrap().is_none());
@@ -450,7 +449,7 @@ fn zip_files_behind_programs_are_found() {
 fn damaged_zip_files_behind_programs_are_errors() {
     for prefix in [&b"\x7fELF program"[..], b"#!/bin/sh\n"] {
         let around = Around { prefix: prefix.to_vec(), is_moved: true, ..Around::default() };
-        let file = make::zip(&made(), &around);
+        let file = packages::zip(&made(), &around);
         let end = file.len() - 22;
         let with = |at: usize, bytes: &[u8]| {
             let mut file = file.clone();
@@ -478,20 +477,20 @@ fn zip_files_behind_programs_are_walked_and_verified() {
     let around = |prefix: &[u8]| Around { prefix: prefix.to_vec(), ..Around::default() };
     let (program, script) = (around(b"\x7fELF program"), around(b"#!/bin/sh\n"));
     let inner = [
-        Made::new("program", make::zip(&made(), &program)),
-        Made::new("script", make::zip(&made(), &script)),
+        Made::new("program", packages::zip(&made(), &program)),
+        Made::new("script", packages::zip(&made(), &script)),
     ];
     let mut expected = vec![("program".to_owned(), program.prefix.clone())];
     expected.extend(owned("program:", &FILES));
     expected.extend(owned("script:", &FILES));
     for method in [0, 8] {
         let inner = inner.clone().map(|made| Made { method, ..made });
-        let outer = seen(&make::zip(&inner, &script));
+        let outer = seen(&packages::zip(&inner, &script));
         assert_eq!(outer.files, expected);
         assert!(outer.findings.is_empty(), "{:?}", outer.findings);
     }
     let stored: Vec<Made> = made().into_iter().map(|made| Made { method: 0, ..made }).collect();
-    let mut damaged = make::zip(&stored, &script);
+    let mut damaged = packages::zip(&stored, &script);
     let at = damaged.windows(4).position(|bytes| bytes == b"\x7fELF").unwrap();
     damaged[at] ^= 1;
     let verified = verify(Cursor::new(&damaged), &Options::default()).unwrap();
@@ -507,7 +506,7 @@ fn damage_of_gzip_streams_has_a_place() {
         let read = Codec::Gzip.decoder(stream).unwrap().read_to_end(&mut bytes);
         (bytes, read.err().map(|error| error.to_string()))
     };
-    let (one, two) = (make::gzip(b"contents"), make::gzip(b"more"));
+    let (one, two) = (packages::gzip(b"contents"), packages::gzip(b"more"));
     let both = [&one[..], &two].concat();
     assert_eq!(read(&both), (b"contentsmore".to_vec(), None));
     // A name, a comment, an extra field and a checksum of the header.

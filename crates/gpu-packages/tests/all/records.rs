@@ -5,8 +5,7 @@ use std::io::Cursor;
 use gpu_packages::{
     Algorithm, DebRecords, ErrorKind, FindingKind, Hash, Record, set_installed_size, verify,
 };
-
-use crate::make::{self, Around, Made};
+use samples::packages::{self, Around, Made};
 
 fn changed(text: &str, path: &str) -> String {
     let mut record = Record::parse(text.as_bytes()).unwrap();
@@ -113,11 +112,11 @@ fn findings(file: &[u8]) -> Vec<String> {
 
 #[test]
 fn wrong_records_of_wheels_are_found() {
-    let good = make::wheel(&[("a", b"1"), ("b", b"2")]);
+    let good = packages::wheel(&[("a", b"1"), ("b", b"2")]);
     let wheel = |change: &dyn Fn(&mut Vec<Made>)| {
         let mut members = good.clone();
         change(&mut members);
-        findings(&make::zip(&members, &Around::default()))
+        findings(&packages::zip(&members, &Around::default()))
     };
     assert_eq!(wheel(&|_| {}), [""; 0]);
     assert_eq!(
@@ -159,7 +158,7 @@ fn wrong_records_of_wheels_are_found() {
 
 #[test]
 fn wrong_records_of_debian_packages_are_found() {
-    let file = make::deb(&[("a", b"first"), ("b", b"2")], "", <[u8]>::to_vec);
+    let file = packages::deb(&[("a", b"first"), ("b", b"2")], "", <[u8]>::to_vec);
     assert_eq!(findings(&file), [""; 0]);
     let at = file.windows(5).rposition(|bytes| bytes == b"first").unwrap();
     let mut changed = file.clone();
@@ -181,13 +180,14 @@ fn wrong_records_of_conda_packages_are_found() {
     let check = |json: &str| {
         let info: [(&str, &[u8]); 1] = [("info/paths.json", json.as_bytes())];
         let pkg: [(&str, &[u8]); 1] = [("lib/a", b"abc")];
-        let one = findings(&make::gzip(&make::tar(&[pkg[0], info[0]])));
+        let one = findings(&packages::gzip(&packages::tar(&[pkg[0], info[0]])));
         let zstd = |bytes: &[u8]| {
             let mut encoder = gpu_packages::Codec::Zstd.encoder(Vec::new(), Some(1)).unwrap();
             std::io::Write::write_all(&mut encoder, bytes).unwrap();
             encoder.finish().unwrap()
         };
-        let two = findings(&make::conda(zstd(&make::tar(&pkg)), zstd(&make::tar(&info))));
+        let two =
+            findings(&packages::conda(zstd(&packages::tar(&pkg)), zstd(&packages::tar(&info))));
         assert_eq!(one, two);
         one
     };
@@ -206,8 +206,8 @@ fn wrong_records_of_conda_packages_are_found() {
 fn blobs_of_images_have_their_names() {
     let hex = Hash::of(Algorithm::Sha256, b"abc").to_hex();
     let (good, bad) = (format!("blobs/sha256/{hex}"), format!("blobs/sha256/{}", "0".repeat(64)));
-    let file = make::tar(&[(&good, b"abc"), ("index.json", b"{}")]);
+    let file = packages::tar(&[(&good, b"abc"), ("index.json", b"{}")]);
     assert_eq!(findings(&file), [""; 0]);
-    let file = make::tar(&[(&bad, b"abc")]);
+    let file = packages::tar(&[(&bad, b"abc")]);
     assert_eq!(findings(&file), [format!("{bad}: its name is its hash, found {hex}")]);
 }

@@ -4,13 +4,13 @@
 
 use std::io::Cursor;
 
+use crate::seen;
 use gpu_packages::{
     FindingKind, Options, Original, PackageKind, Replacement, RewriteOptions, WheelEdit, Zip,
     rewrite_deb, rewrite_tar, verify,
 };
-
-use crate::make::{self, Around, Made};
-use crate::seen;
+use samples::ar;
+use samples::packages::{self, Around, Made};
 
 /// The program that decides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +82,7 @@ fn code() -> Vec<u8> {
 }
 
 fn zip(members: &[Made]) -> Vec<u8> {
-    make::zip(members, &Around::default())
+    packages::zip(members, &Around::default())
 }
 
 fn zips() -> Vec<Case> {
@@ -102,7 +102,7 @@ fn zips() -> Vec<Case> {
     same.extra = unicode_path(b"a.so", b"a.so");
     let mut twice = Made::new("a.so", "x");
     twice.extra = b"\x01\0\x08\0eightbyt".repeat(2);
-    let mut trailing = Made::new("a.so", [&make::deflate(b"text")[..], b"hidden"].concat());
+    let mut trailing = Made::new("a.so", [&packages::deflate(b"text")[..], b"hidden"].concat());
     trailing.method = 0;
     let directory = Made::new("a/", "x");
     vec![
@@ -150,7 +150,7 @@ fn deflated(mut file: Vec<u8>, contents: &[u8]) -> Vec<u8> {
 /// The second record lies in the data of the first, to which the locator points.
 fn two_zip64_ends() -> Vec<u8> {
     let around = Around { is_zip64: true, ..Around::default() };
-    let mut file = make::zip(&[Made::new("a.so", "x")], &around);
+    let mut file = packages::zip(&[Made::new("a.so", "x")], &around);
     let record = find(&file, b"PK\x06\x06");
     let mut second = file[record..record + 56].to_vec();
     // It places the directory where the first one says, as seen from itself.
@@ -166,10 +166,10 @@ pub(crate) fn find(file: &[u8], bytes: &[u8]) -> usize {
 
 fn wheels() -> Vec<Case> {
     let case = |name, members: &[Made]| Case::new(name, Peer::Pip, zip(members));
-    let whole = || make::wheel(&[("foo/a.so", &code())]);
+    let whole = || packages::wheel(&[("foo/a.so", &code())]);
     let mut link = whole();
     link[0].mode = 0o120_777;
-    let mut path = make::wheel(&[("foo/a.so", b"b.so")]);
+    let mut path = packages::wheel(&[("foo/a.so", b"b.so")]);
     path[0].mode = 0o120_777;
     let without = whole().into_iter().filter(|made| !made.name.ends_with(b"/RECORD"));
     let with = |name: &str| whole().into_iter().chain([Made::new(name, "")]).collect::<Vec<_>>();
@@ -202,8 +202,8 @@ fn wheels() -> Vec<Case> {
 
 /// Returns headers and contents of a member of a tar file.
 fn member(name: &str, kind: u8, contents: &[u8]) -> Vec<u8> {
-    let mut out = make::tar_header(name.as_bytes(), contents.len() as u64, kind, b"");
-    out.extend(make::padded(contents));
+    let mut out = packages::tar_header(name.as_bytes(), contents.len() as u64, kind, b"");
+    out.extend(packages::padded(contents));
     out
 }
 
@@ -225,7 +225,7 @@ fn pax(kind: u8, records: &[(&str, &str)]) -> Vec<u8> {
 fn tars() -> Vec<Case> {
     let case = |name, parts: &[Vec<u8>]| Case::new(name, Peer::Tar, tar_of(parts));
     let file = |name: &str, contents: &str| member(name, b'0', contents.as_bytes());
-    let link = |name: &[u8], to: &[u8]| make::tar_header(name, 0, b'1', to);
+    let link = |name: &[u8], to: &[u8]| packages::tar_header(name, 0, b'1', to);
     vec![
         case("unknown type", &[member("a", b'Z', b"x"), file("b", "y")])
             .extracts("a", b"x")
@@ -254,7 +254,7 @@ fn tars() -> Vec<Case> {
             .finding(Ambiguous)
             .finding(Duplicate),
         case("global size", &[pax(b'g', &[("size", "1025")]), file("a", "x"), file("hidden", "y")])
-            .extracts("a", &[make::padded(b"x"), file("hidden", "y")].concat()[..1025])
+            .extracts("a", &[packages::padded(b"x"), file("hidden", "y")].concat()[..1025])
             .finding(Ambiguous),
         case(
             "global linkpath",
@@ -308,14 +308,14 @@ fn holes() -> (Vec<u8>, Vec<u8>) {
 
 /// Returns the header of a sparse file of GNU's format, whose real size is 3000.
 fn old_sparse(stored: u64, parts: &[(u64, u64)], has_more: bool) -> Vec<u8> {
-    let mut header = make::tar_header(b"a", stored, b'S', b"");
+    let mut header = packages::tar_header(b"a", stored, b'S', b"");
     header[257..265].copy_from_slice(b"ustar  \0");
     for (at, (offset, len)) in parts.iter().enumerate() {
         put_part(&mut header[386 + at * 24..], *offset, *len);
     }
     header[482] = u8::from(has_more);
     header[483..495].copy_from_slice(format!("{:011o}\0", 3000).as_bytes());
-    make::sum(&mut header);
+    packages::sum(&mut header);
     header
 }
 
@@ -329,14 +329,14 @@ fn sparse_tars() -> Vec<Case> {
     let (stored, whole) = holes();
     let len = stored.len() as u64;
     let parts = [(512, 512), (2048, 3), (3000, 0)];
-    let data = make::padded(&stored);
+    let data = packages::padded(&stored);
     let after = || member("b", b'0', b"y");
     let mut many = [(0, 0); 4];
     many[3] = (512, 512);
     let mut block = vec![0; 512];
     put_part(&mut block, 2048, 3);
     put_part(&mut block[24..], 3000, 0);
-    let lines = |text: &str| [make::padded(text.as_bytes()), stored.clone()].concat();
+    let lines = |text: &str| [packages::padded(text.as_bytes()), stored.clone()].concat();
     let version_1 = |text: &str| {
         let keys = [
             ("GNU.sparse.major", "1"),
@@ -399,13 +399,13 @@ fn sparse_tars() -> Vec<Case> {
 }
 
 fn debs() -> Vec<Case> {
-    let case = |name, parts: &[(&str, &[u8])]| Case::new(name, Peer::Dpkg, make::ar(parts));
+    let case = |name, parts: &[(&str, &[u8])]| Case::new(name, Peer::Dpkg, ar::raw(parts));
     let control = "Package: foo\nVersion: 1.0\nArchitecture: all\nMaintainer: n <n@example.org>\nDescription: none\n";
-    let control = make::gzip(&make::tar(&[("./control", control.as_bytes())]));
-    let data = make::gzip(&make::tar(&[("./a", b"x")]));
-    let other = make::gzip(&make::tar(&[("./evil", b"e")]));
-    let plain = make::tar(&[("./a", b"x")]);
-    let twice = make::gzip(&make::tar(&[("./a", b"1"), ("./a", b"2")]));
+    let control = packages::gzip(&packages::tar(&[("./control", control.as_bytes())]));
+    let data = packages::gzip(&packages::tar(&[("./a", b"x")]));
+    let other = packages::gzip(&packages::tar(&[("./evil", b"e")]));
+    let plain = packages::tar(&[("./a", b"x")]);
+    let twice = packages::gzip(&packages::tar(&[("./a", b"1"), ("./a", b"2")]));
     let format = ("debian-binary", &b"2.0\n"[..]);
     let (c, d) = (("control.tar.gz", &control[..]), ("data.tar.gz", &data[..]));
     let is = |case: Case| case.extracts("a", b"x");
@@ -421,9 +421,12 @@ fn debs() -> Vec<Case> {
         case("deb, format 2.", &[("debian-binary", b"2.\n"), c, d])
             .more("a", b"x")
             .finding(Ambiguous),
-        is(case("deb, two data", &[format, c, d, ("data.tar", &make::tar(&[("./evil", b"e")]))]))
-            .more("data.tar:evil", b"e")
-            .finding(Ambiguous),
+        is(case(
+            "deb, two data",
+            &[format, c, d, ("data.tar", &packages::tar(&[("./evil", b"e")]))],
+        ))
+        .more("data.tar:evil", b"e")
+        .finding(Ambiguous),
         is(case("deb, two data of one name", &[format, c, d, ("data.tar.gz", &other)]))
             .more("data.tar.gz:evil", b"e")
             .finding(Ambiguous),
@@ -431,7 +434,7 @@ fn debs() -> Vec<Case> {
             .more("a", b"x")
             .more("data.tarfoo:evil", b"e")
             .finding(Ambiguous),
-        case("deb, two controls", &[format, c, ("control.tar", &make::tar(&[])), d])
+        case("deb, two controls", &[format, c, ("control.tar", &packages::tar(&[])), d])
             .more("a", b"x")
             .finding(Ambiguous),
         case("deb, member before", &[format, c, ("more", b"x"), d])

@@ -1,7 +1,5 @@
 //! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
-use std::error::Error as StdError;
-use std::fmt::{Debug, Display};
 use std::fs::File;
 use std::io::{self, Cursor};
 
@@ -12,27 +10,11 @@ use hda_archive::{
     entries, no_thin_members, write_archive,
 };
 
-/// Sent to and shared by threads, printed for debugging.
-fn shared<T: Debug + Send + Sync + Unpin>() {}
-/// Types that are also cloned and compared.
-fn value<T: Clone + Debug + PartialEq + Send + Sync + Unpin + 'static>() {}
-fn displayed<T: Display>() {}
-fn error<T: StdError + Send + Sync + 'static>() {}
-/// Sent to and shared by threads, printed for debugging.
-fn sent<T: Debug + Send + Sync + Unpin + 'static>() {}
-
-#[test]
-fn public_types_keep_their_promises() {
-    sent::<Conflict>();
-    shared::<Member<'_>>();
-    shared::<ArchiveCopy<'_>>();
-    shared::<DeviceArchive>();
-    shared::<Unbundling>();
-    shared::<Warning>();
-    displayed::<Conflict>();
-    error::<Error>();
-    value::<ErrorKind>();
-    error::<Warning>();
+samples::promises! {
+    sent: Conflict, Member<'_>, ArchiveCopy<'_>, DeviceArchive, Unbundling, Warning;
+    value: ErrorKind;
+    displayed: Conflict;
+    error: Error, Warning;
 }
 
 /// Openers of members are closures, by value or by reference; inputs are what can be read and sought.

@@ -2,26 +2,26 @@
 
 use std::io::{self, BufWriter};
 
-use crate::common::{
-    GFX906, GFX908, HOST, HOST_OBJECT, archive, bundle, compressed, fat_object, requests,
-};
-use faulty::{Fault, Rig, Stream, at_each_call, check};
+use crate::common::{GFX906, GFX908, HOST, HOST_OBJECT, compressed, fat_object, requests};
 use hda_archive::{
     Error, ErrorKind, Member, Options, Unbundling, conflicts, create, entries, no_thin_members,
     write_archive,
 };
+use samples::ar::archive;
+use samples::bundle::bundle;
+use samples::faulty::{Fault, Rig, Stream, at_each_call, check};
 
 /// Members that are copied from where they lie.
 fn plain() -> Vec<u8> {
-    let one = bundle(&[(HOST, b""), (GFX906, b"plain"), (GFX908, b"PLAIN")]);
-    let two = bundle(&[(GFX906, HOST_OBJECT), (GFX908, b"more")]);
+    let one = bundle(&[(HOST, b""), (GFX906, b"plain"), (GFX908, b"PLAIN")], 1);
+    let two = bundle(&[(GFX906, HOST_OBJECT), (GFX908, b"more")], 1);
     archive(&[("one.o", &one), ("two.o", &two), ("text", b"nothing")])
 }
 
 /// Members that are decompressed or restored.
 fn packed() -> Vec<u8> {
     let fat = fat_object(&[(HOST, &[0]), (GFX906, b"in a section")]);
-    let packed = compressed(&bundle(&[(GFX906, b"packed"), (GFX908, HOST_OBJECT)]));
+    let packed = compressed(&bundle(&[(GFX906, b"packed"), (GFX908, HOST_OBJECT)], 1));
     archive(&[("fat.o", &fat), ("packed.o", &packed)])
 }
 
@@ -98,7 +98,7 @@ fn inspecting_ends_with_the_error_of_the_stream() {
 
 #[test]
 fn writing_members_ends_with_the_error_of_the_stream() {
-    let bundle = bundle(&[(GFX906, b"plain")]);
+    let bundle = bundle(&[(GFX906, b"plain")], 1);
     let members = || [Member::new("a.o", bundle.clone()), Member::new("b.o", bundle.clone())];
     let mut expected = Vec::new();
     create(&mut expected, members()).unwrap();

@@ -1,16 +1,12 @@
 //! The layout of archives, by bytes.
 
 use hda_archive::{Member, write_archive};
+use samples::ar::header;
 
 fn archive(members: Vec<Member>) -> Vec<u8> {
     let mut bytes = Vec::new();
     write_archive(&mut bytes, members).unwrap();
     bytes
-}
-
-/// A header as the tools of LLVM write it: no times, no owners.
-fn header(name: &str, size: usize) -> Vec<u8> {
-    format!("{name:<16}0           0     0     644     {size:<10}`\n").into_bytes()
 }
 
 #[test]

@@ -2,11 +2,12 @@
 
 use std::io;
 
-use crate::common::{HOST, bundle, compressed, fat_object, unbundle};
-use faulty::at_each_address;
+use crate::common::{HOST, compressed, fat_object, unbundle};
 use hda_archive::{Member, create, write_archive};
 use proptest::collection::vec;
 use proptest::prelude::*;
+use samples::bundle::bundle;
+use samples::faulty::at_each_address;
 
 /// Unknown processors, so that a target gets its own code alone.
 const TARGETS: [&str; 4] = [
@@ -42,8 +43,8 @@ fn members(library: &Library) -> Vec<Member<'_>> {
             let mut list: Vec<(&str, &[u8])> = vec![(HOST, b"\0")];
             list.extend(entries.iter().map(|(target, code)| (TARGETS[*target], &code[..])));
             let data = match form {
-                Form::Bundle => bundle(&list),
-                Form::Compressed => compressed(&bundle(&list)),
+                Form::Bundle => bundle(&list, 1),
+                Form::Compressed => compressed(&bundle(&list, 1)),
                 Form::Sections => fat_object(&list),
             };
             Member::new(name, data)
@@ -132,12 +133,7 @@ proptest! {
 #[test]
 fn symbols_are_read_at_any_address() {
     let mut with_symbols = 0;
-    for file in std::fs::read_dir("../../examples/data").unwrap() {
-        let path = file.unwrap().path();
-        if !path.is_file() {
-            continue;
-        }
-        let data = std::fs::read(&path).unwrap();
+    for (_, data) in samples::examples() {
         let archive = |data: &[u8]| {
             let (mut archive, member) = (Vec::new(), || Member::new("a", data));
             write_archive(&mut archive, [member()]).unwrap();

@@ -3,19 +3,20 @@
 use std::io::{self, Cursor};
 
 use crate::common::{
-    GFX906, GFX908, HOST, HOST_OBJECT, archive, bundle, compressed, fat_object, header, requests,
-    unbundle, unbundle_thin,
+    GFX906, GFX908, HOST, HOST_OBJECT, compressed, fat_object, requests, unbundle, unbundle_thin,
 };
 use hda_archive::{
     ErrorKind, Member, Options, Unbundling, conflicts, create, entries, no_thin_members,
     write_archive,
 };
+use samples::ar::{archive, header};
+use samples::bundle::bundle;
 
 /// A member of every sort.
 fn sample() -> Vec<u8> {
-    let plain = bundle(&[(HOST, b""), (GFX906, b"plain"), (GFX908, b"PLAIN")]);
+    let plain = bundle(&[(HOST, b""), (GFX906, b"plain"), (GFX908, b"PLAIN")], 1);
     let fat = fat_object(&[(HOST, &[0]), (GFX906, b"in a section")]);
-    let packed = compressed(&bundle(&[(GFX906, b"packed"), (GFX908, HOST_OBJECT)]));
+    let packed = compressed(&bundle(&[(GFX906, b"packed"), (GFX908, HOST_OBJECT)], 1));
     archive(&[("plain.o", &plain), ("fat.o", &fat), ("packed.o", &packed), ("text", b"nothing")])
 }
 
@@ -45,7 +46,7 @@ fn every_target_gets_its_matching_entries() {
 
 #[test]
 fn one_entry_serves_several_targets() {
-    let library = archive(&[("a.o", &bundle(&[(GFX906, b"odd")]))]);
+    let library = archive(&[("a.o", &bundle(&[(GFX906, b"odd")], 1))]);
     let [on, off] = [":xnack+", ":xnack-"].map(|feature| format!("{GFX906}{feature}"));
     let found = unbundle(&library, &[&on, &off, GFX906]).unwrap();
     assert_eq!(found.archives[0], found.archives[1]);
@@ -55,7 +56,7 @@ fn one_entry_serves_several_targets() {
 #[test]
 fn code_for_a_feature_is_not_for_any() {
     let on = format!("{GFX906}:xnack+");
-    let library = archive(&[("a.o", &bundle(&[(&on, b"code")]))]);
+    let library = archive(&[("a.o", &bundle(&[(&on, b"code")], 1))]);
     assert_eq!(unbundle(&library, &[GFX906]).unwrap().missing, [GFX906]);
     // A colon is not for every file system.
     let found = unbundle(&library, &[&on]).unwrap();
@@ -64,9 +65,9 @@ fn code_for_a_feature_is_not_for_any() {
 
 #[test]
 fn all_bundles_of_a_member_are_seen() {
-    let one = bundle(&[(GFX906, b"one")]);
-    let two = compressed(&bundle(&[(GFX906, b"two")]));
-    let three = compressed(&bundle(&[(GFX906, b"three")]));
+    let one = bundle(&[(GFX906, b"one")], 1);
+    let two = compressed(&bundle(&[(GFX906, b"two")], 1));
+    let three = compressed(&bundle(&[(GFX906, b"three")], 1));
     let zeros = [0; 100];
     let member = [&one[..], &zeros, &two, &zeros, &three, &zeros].concat();
     let found = unbundle(&archive(&[("a.o", &member)]), &[GFX906]).unwrap();
@@ -78,9 +79,9 @@ fn all_bundles_of_a_member_are_seen() {
 
 #[test]
 fn only_the_top_level_counts() {
-    let inner = bundle(&[(GFX906, b"inner")]);
+    let inner = bundle(&[(GFX906, b"inner")], 1);
     // A bundle in an image, an archive in an archive, bundles as text.
-    let outer = bundle(&[(GFX908, &inner)]);
+    let outer = bundle(&[(GFX908, &inner)], 1);
     let nested = archive(&[("inner.o", &inner)]);
     let text = format!(
         "\n# __CLANG_OFFLOAD_BUNDLE____START__ {GFX906}\nx\n# __CLANG_OFFLOAD_BUNDLE____END__ {GFX906}\n"
@@ -104,7 +105,7 @@ fn only_the_top_level_counts() {
 #[test]
 fn thin_archives_name_their_members() {
     let name = "some/where/a.o";
-    let member = bundle(&[(GFX906, b"code")]);
+    let member = bundle(&[(GFX906, b"code")], 1);
     let library =
         [&b"!<thin>\n"[..], &header("//", 16), b"some/where/a.o/\n", &header("/0", member.len())]
             .concat();
@@ -122,7 +123,7 @@ fn thin_archives_name_their_members() {
 
 #[test]
 fn member_names_need_not_be_utf_8() {
-    let member = bundle(&[(GFX906, b"code")]);
+    let member = bundle(&[(GFX906, b"code")], 1);
     let mut library = archive(&[("aXb.o", &member)]);
     let place = library.iter().position(|&byte| byte == b'X').unwrap();
     library[place] = 0xe9;
@@ -136,7 +137,7 @@ fn member_names_need_not_be_utf_8() {
 
 #[test]
 fn unmatchable_entries_cause_a_warning() {
-    let library = archive(&[("a.o", &bundle(&[("odd", b"x"), (GFX906, b"code")]))]);
+    let library = archive(&[("a.o", &bundle(&[("odd", b"x"), (GFX906, b"code")], 1))]);
     let found = unbundle(&library, &[GFX906]).unwrap();
     assert_eq!(found.names[0].len(), 1);
     assert_eq!(found.warnings.len(), 1);
@@ -146,13 +147,13 @@ fn unmatchable_entries_cause_a_warning() {
 #[test]
 fn damaged_code_is_an_error() {
     let object = &HOST_OBJECT[..HOST_OBJECT.len() - 70];
-    let library = archive(&[("a.o", &bundle(&[(GFX906, object)]))]);
+    let library = archive(&[("a.o", &bundle(&[(GFX906, object)], 1))]);
     let error = unbundle(&library, &[GFX906]).unwrap_err();
     assert!(error.to_string().contains(": malformed ELF file: "), "{error}");
     // For other targets it does not matter.
     assert!(unbundle(&library, &[GFX908]).is_ok());
     // Bitcode may be of a newer LLVM.
-    let library = archive(&[("a.o", &bundle(&[(GFX906, b"BC\xc0\xde and more")]))]);
+    let library = archive(&[("a.o", &bundle(&[(GFX906, b"BC\xc0\xde and more")], 1))]);
     let found = unbundle(&library, &[GFX906]).unwrap();
     assert_eq!(found.names[0].len(), 1);
     assert!(found.warnings[0].contains("is not in the index of symbols"), "{:?}", found.warnings);
@@ -207,7 +208,7 @@ fn sizes(library: &[u8]) -> Vec<(String, usize)> {
 /// The walk finds the damage before anything is written.
 #[test]
 fn damaged_compressed_members_are_errors() {
-    let mut packed = compressed(&bundle(&[(GFX906, b"some code"), (GFX908, b"more code")]));
+    let mut packed = compressed(&bundle(&[(GFX906, b"some code"), (GFX908, b"more code")], 1));
     let last = packed.len() - 1;
     packed[last] ^= 1;
     let error = unbundle(&archive(&[("packed.o", &packed)]), &[GFX906]).unwrap_err();
@@ -216,7 +217,7 @@ fn damaged_compressed_members_are_errors() {
 
 #[test]
 fn an_input_that_changes_is_an_error() {
-    let before = archive(&[("a.o", &bundle(&[(GFX906, b"code"), (HOST, b"host")]))]);
+    let before = archive(&[("a.o", &bundle(&[(GFX906, b"code"), (HOST, b"host")], 1))]);
     let write = |after: &[u8]| {
         let options = Options::default();
         let mut input = Cursor::new(&before);
@@ -225,18 +226,18 @@ fn an_input_that_changes_is_an_error() {
     };
     write(&before).unwrap();
     for after in [
-        archive(&[("a.o", &bundle(&[(GFX906, b"CODE"), (HOST, b"host")]))]),
-        archive(&[("b.o", &bundle(&[(GFX906, b"code"), (HOST, b"host")]))]),
-        archive(&[("a.o", &bundle(&[(GFX906, b"longer code"), (HOST, b"host")]))]),
-        archive(&[("a.o", &bundle(&[(GFX908, b"code"), (HOST, b"host")]))]),
-        archive(&[("a.o", &bundle(&[(GFX906, b"code"), (GFX906, b"host")]))]),
+        archive(&[("a.o", &bundle(&[(GFX906, b"CODE"), (HOST, b"host")], 1))]),
+        archive(&[("b.o", &bundle(&[(GFX906, b"code"), (HOST, b"host")], 1))]),
+        archive(&[("a.o", &bundle(&[(GFX906, b"longer code"), (HOST, b"host")], 1))]),
+        archive(&[("a.o", &bundle(&[(GFX908, b"code"), (HOST, b"host")], 1))]),
+        archive(&[("a.o", &bundle(&[(GFX906, b"code"), (GFX906, b"host")], 1))]),
         archive(&[]),
     ] {
         let error = write(&after).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Changed, "{error}");
     }
     // Bytes that no target needs may change.
-    write(&archive(&[("a.o", &bundle(&[(GFX906, b"code"), (HOST, b"HOST")]))])).unwrap();
+    write(&archive(&[("a.o", &bundle(&[(GFX906, b"code"), (HOST, b"HOST")], 1))])).unwrap();
 }
 
 #[test]
@@ -248,7 +249,7 @@ fn archives_are_copied_from_what_lies_in_the_input() {
     };
     // Longer than what is read at one time, and of an odd length.
     let long: Vec<u8> = (0..700_001u32).map(|n| (n % 251) as u8).collect();
-    let plain = bundle(&[(HOST, b"h"), (GFX906, &long), (GFX908, b"")]);
+    let plain = bundle(&[(HOST, b"h"), (GFX906, &long), (GFX908, b"")], 1);
     let fat = fat_object(&[(HOST, &[0]), (GFX906, b"in a section")]);
     let library = archive(&[("plain.o", &plain), ("fat.o", &fat)]);
     let whole = unbundle(&library, &[GFX906, GFX908]).unwrap();
@@ -276,7 +277,7 @@ fn archives_are_copied_from_what_lies_in_the_input() {
         assert_eq!(error.kind(), ErrorKind::Changed, "{len}: {error}");
     }
     // Compressed entries, which are not stored as they are written.
-    let packed = compressed(&bundle(&[(GFX906, b"packed"), (HOST, b"host")]));
+    let packed = compressed(&bundle(&[(GFX906, b"packed"), (HOST, b"host")], 1));
     assert!(plan(&archive(&[("packed.o", &packed)]), &[GFX906]).copies().is_none());
     assert!(plan(&library, &[HOST]).copies().is_none());
     assert!(plan(&archive(&[("packed.o", &packed)]), &[GFX908]).copies().is_some());
@@ -284,7 +285,7 @@ fn archives_are_copied_from_what_lies_in_the_input() {
 
 #[test]
 fn ids_that_are_not_utf_8_match_nothing() {
-    let mut made = bundle(&[("hip-amdgcn-amd-amdhsa--gfx90X", b"odd"), (GFX906, b"code")]);
+    let mut made = bundle(&[("hip-amdgcn-amd-amdhsa--gfx90X", b"odd"), (GFX906, b"code")], 1);
     let place = made.iter().position(|&byte| byte == b'X').unwrap();
     made[place] = 0xff;
     let library = archive(&[("a.o", &made)]);
@@ -335,10 +336,10 @@ fn bundles_are_checked_one_by_one() {
         let mut input = Cursor::new(library);
         conflicts(&mut input, &Options::default(), no_thin_members).unwrap()
     };
-    let bad = bundle(&[(&on, b"1"), (GFX906, b"2")]);
+    let bad = bundle(&[(&on, b"1"), (GFX906, b"2")], 1);
     let message = format!("conflicting TargetIDs [{GFX906}, {on}] found in a.o");
     let fat = fat_object(&[(GFX906, b"1"), (&on, b"2")]);
-    let good = bundle(&[(GFX908, b"")]);
+    let good = bundle(&[(GFX908, b"")], 1);
     for member in [&bad, &compressed(&bad), &fat, &[&good[..], &bad].concat()] {
         let found = check(&archive(&[("good.o", &good), ("a.o", member)]));
         assert_eq!(found.len(), 1);
@@ -346,7 +347,7 @@ fn bundles_are_checked_one_by_one() {
         assert_eq!((found[0].member(), found[0].ids()), ("a.o", (GFX906, &*on)));
     }
     // In two bundles they may be.
-    let apart = [bundle(&[(GFX906, b"")]), bundle(&[(&on, b"")])];
+    let apart = [bundle(&[(GFX906, b"")], 1), bundle(&[(&on, b"")], 1)];
     assert!(check(&archive(&[("a.o", &apart.concat())])).is_empty());
     assert!(check(&archive(&[("a.o", &apart[0]), ("b.o", &apart[1])])).is_empty());
 }
@@ -384,9 +385,9 @@ fn entries_are_shown_in_order() {
 fn libraries_are_made_of_bundles_only() {
     let members = || {
         [
-            Member::new("a.o", bundle(&[(GFX906, b"code")])),
+            Member::new("a.o", bundle(&[(GFX906, b"code")], 1)),
             Member::new("b.o", fat_object(&[(HOST, &[0]), (GFX906, b"code")])),
-            Member::new("c.o", compressed(&bundle(&[(GFX906, b"code")]))),
+            Member::new("c.o", compressed(&bundle(&[(GFX906, b"code")], 1))),
         ]
     };
     let (mut created, mut written) = (Vec::new(), Vec::new());
@@ -405,6 +406,6 @@ fn libraries_are_made_of_bundles_only() {
     for data in [HOST_OBJECT, b"", b"text", b"!<arch>\n"] {
         assert_eq!(refused(data.to_vec()), ErrorKind::NotBundled);
     }
-    let cut = bundle(&[(GFX906, b"code")]);
+    let cut = bundle(&[(GFX906, b"code")], 1);
     assert_eq!(refused(cut[..cut.len() - 1].to_vec()), ErrorKind::Malformed);
 }

@@ -15,12 +15,6 @@ pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 pub const GFX906: &str = "hip-amdgcn-amd-amdhsa--gfx906";
 pub const GFX908: &str = "hip-amdgcn-amd-amdhsa--gfx908";
 
-pub fn bundle(entries: &[(&str, &[u8])]) -> Vec<u8> {
-    let sizes = entries.iter().map(|(id, data)| ((*id).to_owned(), data.len() as u64));
-    let contents: Vec<_> = entries.iter().map(|(_, data)| *data).collect();
-    bundle_format::layout(sizes.collect::<Vec<_>>(), 1).unwrap().to_vec(&contents).unwrap()
-}
-
 pub fn compressed(bundle: &[u8]) -> Vec<u8> {
     ccob::compress(bundle, &ccob::WriteOptions::default()).unwrap()
 }
@@ -31,24 +25,6 @@ pub fn fat_object(entries: &[(&str, &[u8])]) -> Vec<u8> {
     let sizes: Vec<_> = entries.iter().map(|(id, data)| (name(*id), data.len() as u64)).collect();
     let contents: Vec<_> = entries.iter().map(|(_, data)| *data).collect();
     NewSections::new(HOST_OBJECT, &sizes).unwrap().to_vec(&contents).unwrap()
-}
-
-/// A header as the tools of LLVM write it: no times, no owners.
-pub fn header(name: &str, size: usize) -> Vec<u8> {
-    format!("{name:<16}0           0     0     644     {size:<10}`\n").into_bytes()
-}
-
-/// An archive with the members as they are.
-pub fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut archive = b"!<arch>\n".to_vec();
-    for (name, data) in members {
-        archive.extend(header(&format!("{name}/"), data.len()));
-        archive.extend_from_slice(data);
-        if data.len() % 2 == 1 {
-            archive.push(b'\n');
-        }
-    }
-    archive
 }
 
 pub fn requests(ids: &[&str]) -> Vec<Request> {

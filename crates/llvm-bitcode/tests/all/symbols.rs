@@ -1,14 +1,10 @@
 //! The symbols of bitcode: modules that LLVM 22 wrote (`data/README.md`), modules written here bit by bit, and
 //! damaged ones. The tests of the tools show that the names are those of `llvm-ar`.
 
-#[path = "../bits/mod.rs"]
-mod bits;
-
 use std::path::Path;
 
 use llvm_bitcode::{Error, ErrorKind, symbol_table, symbols};
-
-use bits::{BLOCKINFO, Bits, MODULE, module, wide};
+use samples::bits::{BLOCKINFO, Bits, MODULE, module, wide};
 
 const TYPES: u64 = 17;
 const CONSTANTS: u64 = 11;

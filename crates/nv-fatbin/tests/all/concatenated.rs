@@ -1,8 +1,7 @@
 //! Entries that hold several images.
 
 use nv_fatbin::{Architecture, Compression, Error, Fatbin, Flags, Kind, NewEntry, NewFatbin};
-
-use crate::make::{Made, fatbin, zstd};
+use samples::fatbin::{Made, fatbin, zstd};
 
 /// A record of the table: an image of a kind at a place, with an identifier.
 fn record(sm: u32, at: u32, size: u64, identifier: &str) -> Vec<u8> {

@@ -1,8 +1,7 @@
 //! Fatbinaries cut short, and with bytes changed.
 
 use nv_fatbin::{ErrorKind, Fatbin, fatbins};
-
-use crate::make::{Made, fatbin, options, zstd};
+use samples::fatbin::{Made, fatbin, options, zstd};
 
 fn sample() -> Vec<u8> {
     let ptx = Made {

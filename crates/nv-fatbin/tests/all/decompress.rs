@@ -1,8 +1,7 @@
 //! Payloads of every codec.
 
 use nv_fatbin::{ErrorKind, Fatbin};
-
-use crate::make::{Made, fatbin, zstd};
+use samples::fatbin::{Made, fatbin, zstd};
 
 /// The code of the only entry, or the text of the error and its kind.
 fn code(made: Made, limit: u64) -> Result<Vec<u8>, (ErrorKind, String)> {

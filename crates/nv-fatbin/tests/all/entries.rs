@@ -1,8 +1,7 @@
 //! Headers, identifiers and options.
 
 use nv_fatbin::{Codec, Entry, ErrorKind, Fatbin, Flags, Kind, fatbins};
-
-use crate::make::{Made, fatbin, options};
+use samples::fatbin::{Made, fatbin, options};
 
 fn entries(bytes: &[u8]) -> Vec<Entry<'_>> {
     Fatbin::parse(bytes).unwrap().entries().collect::<Result<_, _>>().unwrap()

@@ -12,5 +12,4 @@ mod concatenated;
 mod damage;
 mod decompress;
 mod entries;
-mod make;
 mod write;

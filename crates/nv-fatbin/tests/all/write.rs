@@ -7,8 +7,7 @@ use nv_fatbin::{
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-
-use crate::make::{self, Made};
+use samples::fatbin::{self, Made};
 
 fn architecture(name: &str) -> Architecture {
     Architecture::from_name(name).unwrap()
@@ -57,18 +56,18 @@ fn every_field_is_written() {
         .identifier(&b"module_1"[..])
         .options(&b"-O3 "[..]);
     entry.code_version = (8, 7);
-    let expected = make::fatbin(&[Made {
+    let expected = fatbin::fatbin(&[Made {
         kind: 1,
         sm: 90,
         flags: 0x10_0011,
         version: (8, 7),
         identifier: Some("module_1"),
-        options: Some(make::options(80, "-O3 ")),
+        options: Some(fatbin::options(80, "-O3 ")),
         payload: b".version 8.7\n\0".to_vec(),
         size: 0,
     }]);
     assert_eq!(written(&[entry]).unwrap(), expected);
-    assert_eq!(written(&[]).unwrap(), make::fatbin(&[]));
+    assert_eq!(written(&[]).unwrap(), fatbin::fatbin(&[]));
 }
 
 /// A text of 8 bytes takes 16, as a NUL ends it; an empty one takes 8.
@@ -281,7 +280,8 @@ fn zstd_is_written_by_libzstd_alone() {
 
 #[test]
 fn an_entry_that_is_not_in_memory_is_not_kept() {
-    let bytes = make::fatbin(&[Made { kind: 2, sm: 90, payload: vec![7; 24], ..Made::default() }]);
+    let bytes =
+        fatbin::fatbin(&[Made { kind: 2, sm: 90, payload: vec![7; 24], ..Made::default() }]);
     let entry = Entry::parse(&bytes[16..][..80], 0, 16, bytes.len() as u64).unwrap();
     let error = NewFatbin::new().keep(&entry).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Incomplete);

@@ -1,7 +1,5 @@
 //! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
-use core::error::Error as StdError;
-use core::fmt::{Debug, Display};
 use core::iter::FusedIterator;
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -11,39 +9,22 @@ use offload_binary::{
     OffloadKind, binaries,
 };
 
-/// Sent to and shared by threads, printed for debugging, cloned.
-fn view<T: Clone + Debug + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
-/// Types that are also compared.
-fn value<T>()
-where
-    T: Clone + Debug + PartialEq + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,
-{
-}
-fn copied<T: Copy>() {}
-fn displayed<T: Display>() {}
 fn fused<T: FusedIterator + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe>(_: &T) {}
-/// Sent to and shared by threads, printed for debugging.
-fn sent<T: Debug + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
+
+samples::promises! {
+    sent: Entry<'_>, OffloadBinary<'_>, Error;
+    owned: ImageEntry<'_>;
+    value: ErrorKind, Flags, FormatVersion, ImageKind, Release, OffloadKind;
+    copied: Flags, FormatVersion, ImageKind, Release, OffloadKind;
+    displayed: FormatVersion, ImageKind, OffloadKind;
+    error: Error;
+    unwinds: Entry<'_>, OffloadBinary<'_>, Error, ErrorKind, Flags, FormatVersion,
+        ImageEntry<'_>, ImageKind, Release, OffloadKind;
+}
 
 #[test]
-fn public_types_keep_their_promises() {
-    sent::<Entry<'_>>();
-    sent::<OffloadBinary<'_>>();
-    sent::<Error>();
-    value::<ErrorKind>();
-    value::<Flags>();
-    value::<FormatVersion>();
-    view::<ImageEntry<'_>>();
-    value::<ImageKind>();
-    value::<Release>();
-    value::<OffloadKind>();
-
-    copied::<(Flags, FormatVersion, ImageKind, Release, OffloadKind)>();
-    displayed::<FormatVersion>();
-    displayed::<ImageKind>();
-    displayed::<OffloadKind>();
+fn iterators_are_fused() {
     fused(&binaries(b""));
-    let _: fn(&Error) -> &dyn StdError = |error| error;
 }
 
 /// Views borrow from the data alone: they outlive what they came from.

@@ -4,8 +4,8 @@
 use std::io;
 
 use byte_parts::Layout;
-use faulty::check_writing;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
+use samples::faulty::check_writing;
 
 const IMAGES: [&[u8]; 3] = [b"first image", b"", b"the third one"];
 

@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use faulty::at_each_address;
 use offload_binary::{
     CompressedBinary, Flags, FormatVersion, ImageEntry, ImageKind, OffloadBinary, OffloadKind,
     binaries, convert,
 };
 use proptest::prelude::*;
+use samples::faulty::at_each_address;
 
 use FormatVersion::{V1, V2, V3};
 

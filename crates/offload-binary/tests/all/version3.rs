@@ -7,15 +7,7 @@ use offload_binary::{
 };
 
 use FormatVersion::{V1, V2, V3};
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .map(|c| u8::try_from(c.to_digit(16).unwrap()).unwrap())
-        .collect();
-    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
-}
+use samples::hex;
 
 /// A snapshot of LLVM 24 of October 2026:
 /// `llvm-offload-binary -o v3.bin --image=file=a.o,triple=nvptx64-nvidia-cuda,arch=sm_70,kind=cuda`

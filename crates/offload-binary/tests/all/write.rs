@@ -13,16 +13,8 @@ use offload_binary::{
 use proptest::prelude::*;
 
 use FormatVersion::{V1, V2};
-
-/// The bytes of a hexadecimal dump.
-fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .map(|c| u8::try_from(c.to_digit(16).unwrap()).unwrap())
-        .collect();
-    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
-}
+use samples::binary::{llvm_22, llvm_23};
+use samples::hex;
 
 fn len(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap()
@@ -73,28 +65,10 @@ fn cuda() -> (ImageEntry<'static>, &'static [u8]) {
     (entry, b"hello image")
 }
 
-/// `llvm-offload-binary -o v1.bin --image=file=a.o,triple=nvptx64-nvidia-cuda,arch=sm_70,kind=cuda`
-/// of LLVM 22.1.8, where a.o holds `hello image`.
-const CUDA_V1: &str = "
-    10ff10ad01000000 a000000000000000 2000000000000000 2800000000000000
-    0100020000000000 4800000000000000 0200000000000000 9000000000000000
-    0b00000000000000 6900000000000000 8900000000000000 6e00000000000000
-    7500000000000000 0061726368007472 69706c65006e7670 747836342d6e7669
-    6469612d63756461 00736d5f37300000 68656c6c6f20696d 6167650000000000";
-
-/// The same command with LLVM 23.1.4.
-const CUDA_V2: &str = "
-    10ff10ad02000000 b000000000000000 2000000000000000 0100000000000000
-    0100020000000000 4800000000000000 0200000000000000 a000000000000000
-    0b00000000000000 7900000000000000 9900000000000000 0500000000000000
-    7e00000000000000 8500000000000000 1300000000000000 0061726368007472
-    69706c65006e7670 747836342d6e7669 6469612d63756461 00736d5f37300000
-    68656c6c6f20696d 6167650000000000";
-
 #[test]
 fn one_image_as_llvm_writes_it() {
-    assert_eq!(write(V1, &[cuda()]), hex(CUDA_V1));
-    assert_eq!(write(V2, &[cuda()]), hex(CUDA_V2));
+    assert_eq!(write(V1, &[cuda()]), llvm_22());
+    assert_eq!(write(V2, &[cuda()]), llvm_23());
     assert_eq!((V1.number(), V2.number()), (1, 2));
 }
 
@@ -208,7 +182,7 @@ fn values_may_hold_nuls() {
 
 #[test]
 fn a_binary_may_be_an_image() {
-    let inner = hex(CUDA_V1);
+    let inner = llvm_22();
     let entry = ImageEntry::new(len(&inner)).image_kind(ImageKind(7)).string("arch", "any");
     for version in [V1, V2] {
         let outer = write(version, &[(entry.clone(), &inner)]);
@@ -273,7 +247,7 @@ fn owned_and_borrowed_are_equal() {
     let owned: ImageEntry<'static> = entry.clone().into_owned();
     assert!(owned.strings.iter().all(|(key, _)| matches!(key, Cow::Owned(_))));
     assert_eq!(owned, entry);
-    let data = hex(CUDA_V1);
+    let data = llvm_22();
     let read = OffloadBinary::parse(&data).unwrap().entries().next().unwrap();
     assert_eq!(read.to_image_entry(), entry);
 }
@@ -286,21 +260,21 @@ fn versions_convert_into_each_other() {
     assert_eq!(convert(&hex(TWO_V1), V1).unwrap(), hex(TWO_V1));
     assert_eq!(convert(&hex(TWO_V2), V2).unwrap(), hex(TWO_V2));
     // Mixtures and padding.
-    let mixed = [hex(CUDA_V2), vec![0; 24], hex(TWO_V1)].concat();
+    let mixed = [llvm_23(), vec![0; 24], hex(TWO_V1)].concat();
     let v2 = convert(&mixed, V2).unwrap();
     assert_eq!(binaries(&v2).count(), 1);
     let v1 = convert(&v2, V1).unwrap();
-    assert_eq!(v1, [hex(CUDA_V1), hex(TWO_V1)].concat());
+    assert_eq!(v1, [llvm_22(), hex(TWO_V1)].concat());
 }
 
 #[test]
 fn damaged_input_does_not_convert() {
-    let data = [hex(CUDA_V1), hex(CUDA_V1)[..152].to_vec()].concat();
+    let data = [llvm_22(), llvm_22()[..152].to_vec()].concat();
     let text =
         "offload binary at offset 0xa0: offload binary has size 0xa0, but only 0x98 bytes are left";
     let expected = (ErrorKind::Truncated, Some(160), text.to_owned());
     assert_eq!(told(&convert(&data, V2).unwrap_err()), expected);
-    let data = [hex(CUDA_V1), b"tail".to_vec()].concat();
+    let data = [llvm_22(), b"tail".to_vec()].concat();
     assert_eq!(
         told(&convert(&data, V2).unwrap_err()),
         (

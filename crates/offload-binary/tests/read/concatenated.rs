@@ -1,8 +1,9 @@
 //! Several offload binaries one after the other, and padding and other data between them.
 
 use offload_binary::{ErrorKind, ImageKind, OffloadKind, binaries};
+use samples::binary::{llvm_22, llvm_23};
 
-use super::samples::{IMAGE_OFFSET, Tap, two, v1, v2, with};
+use super::samples::{IMAGE_OFFSET, Tap, two, with};
 use crate::common::told;
 
 #[test]
@@ -24,7 +25,7 @@ fn concatenated_binaries_are_all_found() {
 
 #[test]
 fn versions_may_be_mixed_and_padded() {
-    let data = [vec![0; 3], v2(), vec![0; 4096], v1(), v1(), vec![0; 5]].concat();
+    let data = [vec![0; 3], llvm_23(), vec![0; 4096], llvm_22(), llvm_22(), vec![0; 5]].concat();
     let found: Vec<_> =
         binaries(&data).map(Result::unwrap).map(|(at, b)| (at, b.version().number())).collect();
     assert_eq!(found, [(3, 2), (4275, 1), (4435, 1)]);
@@ -64,7 +65,7 @@ fn other_data_is_refused() {
 
 #[test]
 fn short_other_data_after_a_binary_is_an_error() {
-    let data = v1().tap(|data| data.extend(b"\0\x10y"));
+    let data = llvm_22().tap(|data| data.extend(b"\0\x10y"));
     assert_eq!(
         told(&binaries(&data).nth(1).unwrap().unwrap_err()),
         (
@@ -77,7 +78,7 @@ fn short_other_data_after_a_binary_is_an_error() {
 
 #[test]
 fn other_data_after_a_binary_is_an_error() {
-    let data = v1().tap(|data| data.extend(b"\0\0junk"));
+    let data = llvm_22().tap(|data| data.extend(b"\0\0junk"));
     let mut iter = binaries(&data);
     assert!(iter.next().unwrap().is_ok());
     assert_eq!(
@@ -94,7 +95,7 @@ fn other_data_after_a_binary_is_an_error() {
 
 #[test]
 fn a_damaged_binary_ends_the_walk() {
-    let data = [v1(), with(v1(), IMAGE_OFFSET, 0), v1()].concat();
+    let data = [llvm_22(), with(llvm_22(), IMAGE_OFFSET, 0), llvm_22()].concat();
     let mut iter = binaries(&data);
     assert!(iter.next().unwrap().is_ok());
     let error = iter.next().unwrap().unwrap_err();

@@ -1,14 +1,15 @@
 //! Malformed headers and table sizes, truncations and changed bytes.
 
 use offload_binary::{ErrorKind, MAGIC, OffloadBinary, binaries};
+use samples::binary::{llvm_22, llvm_23};
 
-use super::samples::{ENTRIES, EXTENT, IMAGE_SIZE, SIZE, Tap, error, v1, v2, v2_two_entries, with};
+use super::samples::{ENTRIES, EXTENT, IMAGE_SIZE, SIZE, Tap, error, v2_two_entries, with};
 use crate::common::told;
 
 #[test]
 fn a_truncated_header_is_an_error() {
     assert_eq!(
-        error(&v1()[..31]),
+        error(&llvm_22()[..31]),
         (
             ErrorKind::Truncated,
             Some(0),
@@ -27,7 +28,7 @@ fn a_truncated_header_is_an_error() {
 
 #[test]
 fn a_wrong_magic_is_refused() {
-    let data = v1().tap(|data| data[3] = 0xac);
+    let data = llvm_22().tap(|data| data[3] = 0xac);
     assert_eq!(
         error(&data),
         (
@@ -73,7 +74,7 @@ fn a_wrong_magic_is_an_error_from_its_first_wrong_byte() {
 
 #[test]
 fn every_truncation_is_reported_as_such() {
-    for data in [v1(), v2(), v2_two_entries()] {
+    for data in [llvm_22(), llvm_23(), v2_two_entries()] {
         for len in (0..data.len()).step_by(if cfg!(miri) { 29 } else { 1 }) {
             let found = error(&data[..len]);
             assert_eq!(found.0, ErrorKind::Truncated, "{len} bytes: {found:?}");
@@ -83,7 +84,7 @@ fn every_truncation_is_reported_as_such() {
                 assert_eq!(found.kind(), ErrorKind::Incomplete, "{len} bytes: {found}");
             }
             // The same after another one.
-            let two = [v1(), data[..len].to_vec()].concat();
+            let two = [llvm_22(), data[..len].to_vec()].concat();
             if let Some(found) = binaries(&two).nth(1) {
                 let found = found.unwrap_err();
                 assert!(
@@ -100,7 +101,7 @@ fn every_truncation_is_reported_as_such() {
 #[test]
 fn other_faults_are_not_reported_as_truncation_or_another_format() {
     for (at, value) in [(ENTRIES, 0), (ENTRIES, 1 << 40), (IMAGE_SIZE, 1 << 40), (SIZE, 8)] {
-        let found = error(&with(v1(), at, value));
+        let found = error(&with(llvm_22(), at, value));
         assert_eq!(found.0, ErrorKind::Malformed, "{found:?}");
     }
 }
@@ -108,7 +109,7 @@ fn other_faults_are_not_reported_as_truncation_or_another_format() {
 /// Every byte that is asked for is one of the binary, and after the last one it can be parsed.
 #[test]
 fn needed_headers_lie_in_the_binary() {
-    for data in [v1(), v2(), v2_two_entries()] {
+    for data in [llvm_22(), llvm_23(), v2_two_entries()] {
         let mut len = 0;
         let mut rounds = 0;
         loop {
@@ -136,7 +137,7 @@ fn needed_headers_lie_in_the_binary() {
 #[test]
 fn an_unsupported_version_is_an_error() {
     for version in [0, 4, 255] {
-        let data = v1().tap(|data| data[4] = version);
+        let data = llvm_22().tap(|data| data[4] = version);
         assert_eq!(
             error(&data),
             (
@@ -151,7 +152,7 @@ fn an_unsupported_version_is_an_error() {
 #[test]
 fn a_size_too_small_is_an_error() {
     assert_eq!(
-        error(&with(v1(), SIZE, 64)),
+        error(&with(llvm_22(), SIZE, 64)),
         (
             ErrorKind::Malformed,
             Some(0),
@@ -159,7 +160,7 @@ fn a_size_too_small_is_an_error() {
         )
     );
     assert_eq!(
-        error(&with(v2(), SIZE, 32)),
+        error(&with(llvm_23(), SIZE, 32)),
         (
             ErrorKind::Malformed,
             Some(0),
@@ -167,7 +168,7 @@ fn a_size_too_small_is_an_error() {
         )
     );
     assert_eq!(
-        error(&with(v2(), SIZE, 0)),
+        error(&with(llvm_23(), SIZE, 0)),
         (
             ErrorKind::Malformed,
             Some(0),
@@ -183,10 +184,10 @@ fn a_size_beyond_the_end_is_an_error() {
         Some(0),
         "offload binary has size 0xa8, but only 0xa0 bytes are left".to_owned(),
     );
-    assert_eq!(error(&with(v1(), SIZE, 168)), expected);
+    assert_eq!(error(&with(llvm_22(), SIZE, 168)), expected);
     let size = u64::MAX - 7;
     assert_eq!(
-        error(&with(v1(), SIZE, size)),
+        error(&with(llvm_22(), SIZE, size)),
         (
             ErrorKind::Truncated,
             Some(0),
@@ -198,7 +199,7 @@ fn a_size_beyond_the_end_is_an_error() {
 #[test]
 fn a_size_that_is_not_a_multiple_of_8_is_an_error() {
     assert_eq!(
-        error(&with(v1(), SIZE, 159)),
+        error(&with(llvm_22(), SIZE, 159)),
         (
             ErrorKind::Malformed,
             Some(0),
@@ -215,7 +216,7 @@ fn entries_inside_the_header_are_an_error() {
             Some(offset),
             format!("offload binary has its entries at {offset:#x}, inside the header of 32 bytes"),
         );
-        assert_eq!(error(&with(v1(), ENTRIES, offset)), expected);
+        assert_eq!(error(&with(llvm_22(), ENTRIES, offset)), expected);
     }
 }
 
@@ -227,7 +228,7 @@ fn entries_beyond_the_end_are_an_error() {
             Some(offset),
             format!("offload binary has 1 entries at {offset:#x}, beyond its end at 0xa0"),
         );
-        assert_eq!(error(&with(v1(), ENTRIES, offset)), expected);
+        assert_eq!(error(&with(llvm_22(), ENTRIES, offset)), expected);
     }
 }
 
@@ -239,7 +240,7 @@ fn an_entry_count_too_large_is_an_error() {
             Some(32),
             format!("offload binary has {count} entries at 0x20, beyond its end at 0xb0"),
         );
-        assert_eq!(error(&with(v2(), EXTENT, count)), expected);
+        assert_eq!(error(&with(llvm_23(), EXTENT, count)), expected);
     }
 }
 
@@ -253,7 +254,7 @@ fn an_entry_size_beyond_the_end_is_an_error() {
                 "offload binary has an entry of {entry_size:#x} bytes at 0x20, beyond its end at 0xa0"
             ),
         );
-        assert_eq!(error(&with(v1(), EXTENT, entry_size)), expected);
+        assert_eq!(error(&with(llvm_22(), EXTENT, entry_size)), expected);
     }
 }
 
@@ -273,7 +274,7 @@ fn visit(data: &[u8]) {
 
 #[test]
 fn every_truncation_is_an_error() {
-    for data in [v1(), v2(), v2_two_entries()] {
+    for data in [llvm_22(), llvm_23(), v2_two_entries()] {
         for len in (0..data.len()).step_by(if cfg!(miri) { 29 } else { 1 }) {
             assert!(OffloadBinary::parse(&data[..len]).is_err());
             assert_eq!(OffloadBinary::parse(&data[..len]).unwrap_err().needed(), None);
@@ -289,9 +290,9 @@ fn messages_are_one_line() {
         "offload binary starts with bytes [7f, 45, 4c, 46], expected [10, ff, 10, ad]",
     );
     assert_eq!(
-        error(&with(v1(), IMAGE_SIZE, 99)).2,
+        error(&with(llvm_22(), IMAGE_SIZE, 99)).2,
         "offload binary entry 0 has an image of 0x63 bytes at 0x90, \
          beyond the end of the binary at 0xa0",
     );
-    assert_eq!(MAGIC, v1()[..4]);
+    assert_eq!(MAGIC, llvm_22()[..4]);
 }

@@ -1,8 +1,9 @@
 //! Reading the first bytes of an offload binary, and asking for more.
 
 use offload_binary::{FormatVersion, ImageEntry, OffloadBinary};
+use samples::binary::{llvm_22, llvm_23};
 
-use super::samples::{VALUE, only, v1, v2, v2_two_entries, with};
+use super::samples::{VALUE, only, v2_two_entries, with};
 
 /// Reads with ever longer prefixes; returns the lengths that were enough or asked for.
 fn rounds(data: &[u8]) -> Vec<usize> {
@@ -23,11 +24,11 @@ fn rounds(data: &[u8]) -> Vec<usize> {
 
 #[test]
 fn a_prefix_is_enough() {
-    assert_eq!(rounds(&v1()), [0, 80, 104, 0x90]);
-    assert_eq!(rounds(&v2()), [0, 80, 120, 0xa0]);
+    assert_eq!(rounds(&llvm_22()), [0, 80, 104, 0x90]);
+    assert_eq!(rounds(&llvm_23()), [0, 80, 120, 0xa0]);
     assert_eq!(rounds(&v2_two_entries()), [0, 80, 112, 160, 176]);
 
-    let data = v1();
+    let data = llvm_22();
     let binary = OffloadBinary::parse_prefix(&data[..0x90], 160).unwrap();
     let entry = binary.entries().next().unwrap();
     assert_eq!(binary.size(), 160);
@@ -39,14 +40,14 @@ fn a_prefix_is_enough() {
 #[test]
 fn strings_after_the_images_are_requested() {
     // Value 0 lies in the padding after the image.
-    let data = with(v1(), VALUE, 0x9f);
+    let data = with(llvm_22(), VALUE, 0x9f);
     assert_eq!(rounds(&data), [0, 80, 104, 160]);
     assert_eq!(only(&data).arch(), Some(""));
 }
 
 #[test]
 fn every_prefix_is_enough_or_requests_more() {
-    for data in [v1(), v2(), v2_two_entries()] {
+    for data in [llvm_22(), llvm_23(), v2_two_entries()] {
         let available = u64::try_from(data.len()).unwrap();
         for len in (0..data.len()).step_by(if cfg!(miri) { 29 } else { 1 }) {
             if let Err(error) = OffloadBinary::parse_prefix(&data[..len], available) {
@@ -59,7 +60,7 @@ fn every_prefix_is_enough_or_requests_more() {
 
 #[test]
 fn available_is_at_least_the_prefix() {
-    assert_eq!(OffloadBinary::parse_prefix(&v1(), 0).unwrap().size(), 160);
+    assert_eq!(OffloadBinary::parse_prefix(&llvm_22(), 0).unwrap().size(), 160);
 }
 
 /// Header and first entry, all entries, tables of strings, strings: each asks for the next.

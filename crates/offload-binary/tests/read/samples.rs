@@ -1,38 +1,9 @@
 //! Offload binaries as other tools wrote them, and how to change them.
 
 use offload_binary::{Entry, OffloadBinary};
+use samples::hex;
 
 use crate::common::{Told, told};
-
-pub(crate) fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .map(|c| u8::try_from(c.to_digit(16).unwrap()).unwrap())
-        .collect();
-    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
-}
-
-/// llvm-offload-binary of LLVM 22:
-/// `llvm-offload-binary -o v1.bin --image=file=a.o,triple=nvptx64-nvidia-cuda,arch=sm_70,kind=cuda`
-/// where a.o holds the 11 bytes `hello image`.
-pub(crate) fn v1() -> Vec<u8> {
-    hex("10ff10ad01000000 a000000000000000 2000000000000000 2800000000000000
-         0100020000000000 4800000000000000 0200000000000000 9000000000000000
-         0b00000000000000 6900000000000000 8900000000000000 6e00000000000000
-         7500000000000000 0061726368007472 69706c65006e7670 747836342d6e7669
-         6469612d63756461 00736d5f37300000 68656c6c6f20696d 6167650000000000")
-}
-
-/// llvm-offload-binary of LLVM 23.1.4, the same command.
-pub(crate) fn v2() -> Vec<u8> {
-    hex("10ff10ad02000000 b000000000000000 2000000000000000 0100000000000000
-         0100020000000000 4800000000000000 0200000000000000 a000000000000000
-         0b00000000000000 7900000000000000 9900000000000000 0500000000000000
-         7e00000000000000 8500000000000000 1300000000000000 0061726368007472
-         69706c65006e7670 747836342d6e7669 6469612d63756461 00736d5f37300000
-         68656c6c6f20696d 6167650000000000")
-}
 
 /// Two binaries as yaml2obj of LLVM 22 writes them: a SPIR-V image for SYCL with an unknown flag,
 /// the keys `triple` (`spirv64`) and `compile-opts` (empty) and the content 03 02; and an entry

@@ -1,15 +1,19 @@
 //! Offload binaries as LLVM writes them, and as the format allows them.
 
 use offload_binary::{Entry, Flags, ImageKind, OffloadBinary, OffloadKind};
+use samples::binary::{llvm_22, llvm_23};
+use samples::hex;
 
 use super::samples::{
-    EXTENT, IMAGE_OFFSET, IMAGE_SIZE, KEY, SIZE, STRING_COUNT, Tap, VALUE, hex, only, put, v1, v2,
+    EXTENT, IMAGE_OFFSET, IMAGE_SIZE, KEY, SIZE, STRING_COUNT, Tap, VALUE, only, put,
     v2_two_entries, with,
 };
 
 #[test]
 fn versions_1_and_2_are_read_alike() {
-    for (version, size, image_offset, data) in [(1, 160, 0x90, v1()), (2, 176, 0xa0, v2())] {
+    for (version, size, image_offset, data) in
+        [(1, 160, 0x90, llvm_22()), (2, 176, 0xa0, llvm_23())]
+    {
         let binary = OffloadBinary::parse(&data).unwrap();
         assert_eq!((binary.version().number(), binary.size()), (version, size));
         let entry = only(&data);
@@ -33,7 +37,7 @@ fn versions_1_and_2_are_read_alike() {
 
 #[test]
 fn bytes_after_the_binary_are_ignored() {
-    let data = v1().tap(|data| data.extend(b"anything"));
+    let data = llvm_22().tap(|data| data.extend(b"anything"));
     assert_eq!(only(&data).image(), Some(&b"hello image"[..]));
 }
 
@@ -58,7 +62,7 @@ fn version_2_without_entries_is_empty() {
                     0000000000000000");
     assert_eq!(OffloadBinary::parse(&data).unwrap().entries().len(), 0);
     // No entries in a larger binary either.
-    assert_eq!(OffloadBinary::parse(&with(v2(), EXTENT, 0)).unwrap().entries().len(), 0);
+    assert_eq!(OffloadBinary::parse(&with(llvm_23(), EXTENT, 0)).unwrap().entries().len(), 0);
 }
 
 #[test]
@@ -79,7 +83,7 @@ fn version_1_string_entries_are_16_bytes() {
 #[test]
 fn the_last_of_equal_keys_counts() {
     // Both keys are `arch`; both are listed.
-    let data = with(v1(), KEY + 16, 0x69);
+    let data = with(llvm_22(), KEY + 16, 0x69);
     let entry = only(&data);
     assert_eq!(entry.arch(), Some("nvptx64-nvidia-cuda"));
     assert_eq!(entry.strings().filter(|(key, _)| *key == b"arch").count(), 2);
@@ -87,7 +91,7 @@ fn the_last_of_equal_keys_counts() {
 
 #[test]
 fn unknown_kinds_and_flags_are_kept() {
-    let data = v1().tap(|data| data[32..40].copy_from_slice(&[9, 1, 5, 2, 2, 0, 0, 0x80]));
+    let data = llvm_22().tap(|data| data[32..40].copy_from_slice(&[9, 1, 5, 2, 2, 0, 0, 0x80]));
     let entry = only(&data);
     assert_eq!(entry.image_kind(), ImageKind(0x109));
     assert_eq!(entry.offload_kind(), OffloadKind(0x205));
@@ -97,12 +101,12 @@ fn unknown_kinds_and_flags_are_kept() {
 
 #[test]
 fn the_entry_size_of_version_1_may_be_too_small() {
-    assert_eq!(only(&with(v1(), EXTENT, 0)).image_size(), 11);
+    assert_eq!(only(&with(llvm_22(), EXTENT, 0)).image_size(), 11);
 }
 
 #[test]
 fn keys_need_not_be_utf8() {
-    let data = v1().tap(|data| data[0x89] = 0xff);
+    let data = llvm_22().tap(|data| data[0x89] = 0xff);
     let entry = only(&data);
     assert_eq!(entry.get("triple"), Some(&b"nvptx64-nvidia-cuda"[..]));
     assert_eq!(entry.get("arch"), Some(&b"\xffm_70"[..]));
@@ -112,7 +116,7 @@ fn keys_need_not_be_utf8() {
 #[test]
 fn an_empty_image_may_lie_anywhere_inside() {
     for offset in [0, 40, 160] {
-        let data = with(with(v1(), IMAGE_OFFSET, offset), IMAGE_SIZE, 0);
+        let data = with(with(llvm_22(), IMAGE_OFFSET, offset), IMAGE_SIZE, 0);
         assert_eq!(only(&data).image(), Some(&[][..]));
     }
 }
@@ -125,7 +129,7 @@ fn many_strings_in_one_long_text_are_read_quickly() {
     let strings = 72 + 16 * count;
     let size = (strings + text).next_multiple_of(8);
     let number = |n: usize| u64::try_from(n).unwrap();
-    let mut data = v1();
+    let mut data = llvm_22();
     data.resize(size, b'k');
     data[strings..].fill(b'k');
     data[size - 1] = 0;
@@ -143,7 +147,7 @@ fn many_strings_in_one_long_text_are_read_quickly() {
 
 #[test]
 fn entries_and_strings_iterate_from_both_ends() {
-    let data = v2();
+    let data = llvm_23();
     let binary = OffloadBinary::parse(&data).unwrap();
     let indexes = |entries: Vec<Entry<'_>>| entries.iter().map(Entry::index).collect::<Vec<_>>();
     let mut backwards = indexes(binary.entries().rev().collect());

@@ -2,11 +2,11 @@
 
 use std::convert::Infallible;
 
-pub(crate) use crate::elf::{SymbolList, elf};
 use hda_archive::{Member, write_archive};
 use object_edit::NewSections;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use offload_link::{DeviceLinker, Group, Inputs, Parts, Plan, PlanOptions};
+use samples::elf::{SymbolList, with_symbols};
 
 pub(crate) const AMD: &str = "amdgcn-amd-amdhsa";
 pub(crate) const HOST: &str = "x86_64-unknown-linux-gnu";
@@ -39,7 +39,7 @@ pub(crate) fn archive(members: &[(&str, &[u8])]) -> Vec<u8> {
 
 /// Returns an ELF object that carries an offload binary as clang puts it there.
 pub(crate) fn object(package: &[u8]) -> Vec<u8> {
-    let host = std::fs::read("../../examples/data/host.o").unwrap();
+    let host = samples::example("host.o");
     let embedding = NewSections::offloading(&host, package.len() as u64).unwrap();
     let mut object = Vec::new();
     embedding.write_to(&mut object, [package]).unwrap();
@@ -48,7 +48,7 @@ pub(crate) fn object(package: &[u8]) -> Vec<u8> {
 
 /// Returns an object with code for `gfx90a`, both with these symbols.
 pub(crate) fn offloading(host: SymbolList<'_>, device: SymbolList<'_>) -> Vec<u8> {
-    with_code(host, &[("gfx90a", &elf(false, device))])
+    with_code(host, &[("gfx90a", &with_symbols(false, device))])
 }
 
 /// Returns an object with these symbols and code for these targets.
@@ -62,7 +62,7 @@ pub(crate) fn with_code(host: SymbolList<'_>, codes: &[(&str, &[u8])]) -> Vec<u8
         layout.to_vec(&[*code]).unwrap()
     });
     let package: Vec<u8> = package.collect();
-    let host = elf(false, host);
+    let host = with_symbols(false, host);
     let embedding = NewSections::offloading(&host, package.len() as u64).unwrap();
     let mut object = Vec::new();
     embedding.write_to(&mut object, [&package[..]]).unwrap();

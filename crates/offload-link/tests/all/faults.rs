@@ -2,8 +2,8 @@
 
 use std::io;
 
-use faulty::{Fault, Rig, at_each_call};
 use offload_link::Inputs;
+use samples::faulty::{Fault, Rig, at_each_call};
 
 use crate::common::{archive, hip, offloading};
 
@@ -20,7 +20,7 @@ fn every_error_of_reading_is_reported() {
             }
             inputs.read("lib.a", rig.stream(bytes), |_| Err(io::ErrorKind::NotFound.into()))
         };
-        for kind in faulty::KINDS {
+        for kind in samples::faulty::KINDS {
             at_each_call(&Fault::Error(kind), read, |call, result| {
                 let error = result.unwrap_err();
                 assert_eq!(error.kind(), offload_link::ErrorKind::Input, "call {call}");

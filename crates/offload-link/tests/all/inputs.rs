@@ -61,7 +61,7 @@ fn thin_archives_name_files() {
 #[test]
 fn other_files_are_passed_over() {
     for name in ["hip-two-units.so", "hip.dll", "hip-macos.o", "hip.hipfb", "hip.o", "host.o"] {
-        let bytes = std::fs::read(format!("../../examples/data/{name}")).unwrap();
+        let bytes = samples::example(name);
         assert_eq!(Inputs::new().add(name, &bytes).unwrap(), 0, "{name}");
     }
     for (name, count) in [
@@ -70,7 +70,7 @@ fn other_files_are_passed_over() {
         ("hip-embedded.bc", 1),
         ("packages.offload", 5),
     ] {
-        let bytes = std::fs::read(format!("../../examples/data/{name}")).unwrap();
+        let bytes = samples::example(name);
         assert_eq!(Inputs::new().add(name, &bytes).unwrap(), count, "{name}");
     }
 }
@@ -80,7 +80,7 @@ fn libraries_are_archives_and_shared_elf_files() {
     for (name, expected) in
         [("hip-two-units.so", true), ("libhip.a", true), ("hip.o", false), ("hip.dll", false)]
     {
-        let bytes = std::fs::read(format!("../../examples/data/{name}")).unwrap();
+        let bytes = samples::example(name);
         assert_eq!(is_library(&bytes[..64]), expected, "{name}");
     }
     assert!(!is_library(b""));

@@ -8,9 +8,6 @@
     reason = "a test fails by panicking, and says where"
 )]
 
-#[path = "../elf/mod.rs"]
-mod elf;
-
 mod common;
 
 mod api;

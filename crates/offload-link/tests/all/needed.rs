@@ -3,8 +3,9 @@
 use std::io::{self, Cursor};
 
 use offload_link::{Inputs, Members, Need, Plan, PlanOptions, Reason};
+use samples::elf::with_symbols;
 
-use crate::common::{archive, elf, hip, offloading, planned, with_code};
+use crate::common::{archive, hip, offloading, planned, with_code};
 
 const MAIN: &str = "main";
 
@@ -80,7 +81,7 @@ fn members_that_nothing_needs_are_left_out() {
 #[test]
 fn inputs_without_symbols() {
     let main = offloading(&[MAIN], &["kernel"]);
-    let plain = elf(false, &["plain"]);
+    let plain = with_symbols(false, &["plain"]);
     let library = archive(&[("x.o", &offloading(&["more"], &["second"]))]);
     let mut inputs = Inputs::new();
     inputs.add("plain.o", &plain).unwrap();
@@ -114,11 +115,11 @@ fn reasons_are_data() {
 /// The host takes a member for its host code; device code alone takes it into this image only.
 #[test]
 fn device_code_needs_members_for_its_own_image() {
-    let kernel = elf(false, &["kernel", "-other"]);
-    let plain = elf(false, &["kernel"]);
+    let kernel = with_symbols(false, &["kernel", "-other"]);
+    let plain = with_symbols(false, &["kernel"]);
     let main = with_code(&[MAIN], &[("gfx90a", &kernel), ("gfx1030", &plain)]);
-    let other = elf(false, &["other", "-deep"]);
-    let deep = elf(false, &["deep"]);
+    let other = with_symbols(false, &["other", "-deep"]);
+    let deep = with_symbols(false, &["deep"]);
     let library = archive(&[
         ("deep.o", &with_code(&["deep_host"], &[("gfx90a", &deep), ("gfx1030", &deep)])),
         ("other.o", &with_code(&["other_host"], &[("gfx90a", &other), ("gfx1030", &other)])),
@@ -148,7 +149,7 @@ fn chains_and_cycles_end() {
     let main = offloading(&[MAIN, "-a"], &[]);
     let link = |name: &str, next: &str| offloading(&[name, &format!("-{next}")], &[name]);
     // Without device code, a member is still a link of the chain.
-    let plain = elf(false, &["b", "-c"]);
+    let plain = with_symbols(false, &["b", "-c"]);
     let members = [("a.o", link("a", "b")), ("b.o", plain), ("c.o", link("c", "a"))];
     let members: Vec<_> = members.iter().map(|(name, bytes)| (*name, &bytes[..])).collect();
     let separate: Vec<_> = members.iter().map(|member| archive(&[*member])).collect();
@@ -231,9 +232,9 @@ fn roots_of_the_host_link() {
     assert_eq!(needed(&files, &options().with_roots(["more"])).0.len(), 2);
     assert_eq!(needed(&files, &options().with_roots(["none"])).0.len(), 1);
     // An object without device code, a library in which the program is `main`, and a shared library.
-    let plain = elf(false, &["-more"]);
-    let shared = elf(true, &["-more", "defined"]);
-    let weak = elf(true, &["?more", "more"]);
+    let plain = with_symbols(false, &["-more"]);
+    let shared = with_symbols(true, &["-more", "defined"]);
+    let weak = with_symbols(true, &["?more", "more"]);
     for (other, count) in [(&plain, 2), (&shared, 2), (&weak, 1)] {
         let files = [files[0], files[1], ("other", &other[..], false)];
         assert_eq!(needed(&files, &options()).0.len(), count);
@@ -268,7 +269,7 @@ fn members_of_a_whole_archive_are_roots() {
 #[test]
 fn members_demand_images_if_they_are_needed() {
     let main = offloading(&[MAIN, "-more"], &[]);
-    let code = elf(false, &[]);
+    let code = with_symbols(false, &[]);
     let library = archive(&[
         ("x.o", &with_code(&["more"], &[("gfx1030", &code), ("gfx942", &code)])),
         ("y.o", &with_code(&["y"], &[("gfx1030", &code), ("gfx942", &code)])),
@@ -301,7 +302,7 @@ fn unknown_symbols() {
     let member = offloading(&["unused"], &["unused"]);
     let library = archive(&[("x.o", &member)]);
     // The symbol table has no strings: the second section is linked to none.
-    let mut cut = elf(false, &["x", "y"]);
+    let mut cut = with_symbols(false, &["x", "y"]);
     let at = cut.len() - 3 * 64 + 40;
     cut[at] = 9;
     let cut = &cut[..];
@@ -326,7 +327,7 @@ fn unknown_symbols() {
     let package = hip(&["gfx1030"]);
     let bare = archive(&[("x.o", &member), ("bare.out", &package), ("read.me", b"text")]);
     assert_eq!(simply(&[("m.o", &main), ("l.a", &bare)]).0, ["gfx90a m.o"]);
-    let other = with_code(&["o"], &[("gfx1030", &elf(false, &[]))]);
+    let other = with_code(&["o"], &[("gfx1030", &with_symbols(false, &[]))]);
     let (taken, _) = simply(&[("m.o", &main), ("o.o", &other), ("l.a", &bare)]);
     let expected = "gfx1030 l.a(bare.out): its symbols are unknown";
     assert_eq!(taken, ["gfx90a m.o", "gfx1030 o.o", expected]);
@@ -383,11 +384,14 @@ fn nested_and_thin_archives() {
 /// Bitcode has the symbols that its objects will have, and refers to functions of the runtime library.
 #[test]
 fn bitcode_of_the_host() {
-    let bitcode = std::fs::read("../../examples/data/hip-embedded.bc").unwrap();
+    let bitcode = samples::example("hip-embedded.bc");
     let library = archive(&[
-        ("launch.o", &with_code(&["hipLaunchKernel"], &[("gfx90a", &elf(false, &[]))])),
-        ("memory.o", &with_code(&["memcpy"], &[("gfx90a", &elf(false, &[]))])),
-        ("unused.o", &with_code(&["__hip_cuid_1", "unused"], &[("gfx90a", &elf(false, &[]))])),
+        ("launch.o", &with_code(&["hipLaunchKernel"], &[("gfx90a", &with_symbols(false, &[]))])),
+        ("memory.o", &with_code(&["memcpy"], &[("gfx90a", &with_symbols(false, &[]))])),
+        (
+            "unused.o",
+            &with_code(&["__hip_cuid_1", "unused"], &[("gfx90a", &with_symbols(false, &[]))]),
+        ),
     ]);
     let (taken, left) = simply(&[("a.bc", &bitcode), ("l.a", &library)]);
     assert_eq!(
@@ -398,11 +402,11 @@ fn bitcode_of_the_host() {
         ]
     );
     assert_eq!(left, ["l.a(unused.o): nothing refers to its symbols"]);
-    let main = with_code(&[MAIN, "-scale"], &[("gfx90a", &elf(false, &[]))]);
+    let main = with_code(&[MAIN, "-scale"], &[("gfx90a", &with_symbols(false, &[]))]);
     let library = archive(&[("a.bc", &bitcode)]);
     let (taken, _) = simply(&[("m.o", &main), ("l.a", &library)]);
     assert_eq!(taken[1], "gfx90a l.a(a.bc): the host refers to `scale`");
-    let other = with_code(&[MAIN], &[("gfx90a", &elf(false, &[]))]);
+    let other = with_code(&[MAIN], &[("gfx90a", &with_symbols(false, &[]))]);
     assert_eq!(simply(&[("m.o", &other), ("l.a", &library)]).0.len(), 1);
 }
 
@@ -454,7 +458,7 @@ fn objects_of_other_systems() {
     let main = offloading(&[MAIN], &[]);
     for (name, symbol) in [("hip.obj", "__hipRegisterFunction"), ("hip.o", "__hipRegisterFunction")]
     {
-        let object = std::fs::read(format!("../../examples/data/{name}")).unwrap();
+        let object = samples::example(name);
         let members = [symbol, "unused"].map(|symbol| offloading(&[symbol], &[]));
         let library = archive(&[("x.o", &members[0]), ("y.o", &members[1])]);
         let (taken, left) = simply(&[("m.o", &main), (name, &object), ("l.a", &library)]);

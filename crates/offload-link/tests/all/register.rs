@@ -7,6 +7,7 @@ use offload_link::{
     ErrorKind, Images, Inputs, LinkTarget, LinkedImage, Parts, Plan, PlanOptions, RegisterOptions,
     container,
 };
+use samples::device::old_cubin;
 
 use crate::common::{AMD, HOST, Join, hip, package};
 
@@ -115,17 +116,10 @@ fn cuda(arch: &str, bytes: &[u8]) -> LinkedImage {
     }
 }
 
-fn cubin(sm: u8) -> Vec<u8> {
-    let mut cubin = b"\x7fELF\x02\x01\x01\x33\x07".to_vec();
-    cubin.resize(64, 0);
-    (cubin[18], cubin[48]) = (190, sm);
-    cubin
-}
-
 #[test]
 fn cuda_has_a_fatbinary() {
     let images: Images =
-        [cuda("sm_80", &cubin(80)), cuda("sm_90a", &cubin(90))].into_iter().collect();
+        [cuda("sm_80", &old_cubin(80)), cuda("sm_90a", &old_cubin(90))].into_iter().collect();
     let [registration] = &images.register(&options()).unwrap()[..] else { panic!() };
     let container = bytes(&registration.containers()[0]);
     let fatbinary = nv_fatbin::Fatbin::parse(&container).unwrap();
@@ -141,7 +135,7 @@ fn cuda_has_a_fatbinary() {
 #[test]
 fn images_that_do_not_fit_are_errors() {
     let error = |images: Images, host| images.object(&RegisterOptions::new(host)).unwrap_err();
-    let wrong = error([cuda("gfx90a", &cubin(80))].into_iter().collect(), HOST);
+    let wrong = error([cuda("gfx90a", &old_cubin(80))].into_iter().collect(), HOST);
     assert_eq!(wrong.kind(), ErrorKind::Container);
     let expected = "gfx90a is not an architecture of CUDA: expected one such as sm_90";
     assert_eq!(wrong.to_string(), expected);

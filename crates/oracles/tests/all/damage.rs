@@ -1,9 +1,9 @@
 //! The example files cut short and with bytes changed: no judge may be wrong about any of them.
 
-use oracles::damage::judge;
 use oracles::*;
+use samples::damage::judge;
 
-use crate::samples;
+use crate::files;
 
 fn over_samples(check: impl Fn(&[u8])) {
     over(b"", check);
@@ -11,7 +11,7 @@ fn over_samples(check: impl Fn(&[u8])) {
 
 /// Judges the samples that start with these bytes.
 fn over(magic: &[u8], check: impl Fn(&[u8])) {
-    let samples = samples().into_iter().filter(|sample| sample.starts_with(magic));
+    let samples = files().into_iter().filter(|sample| sample.starts_with(magic));
     let judged = samples.map(|sample| judge(&sample, &check)).count();
     assert!(judged > 3, "only {judged} samples start with {magic:?}");
 }
@@ -65,6 +65,11 @@ fn kernels_of_damaged_images() {
 #[test]
 fn objects_with_device_code() {
     over_samples(objects::check);
+}
+
+#[test]
+fn inputs_of_links() {
+    over_samples(links::check);
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use oracles::*;
 
-use crate::samples;
+use crate::files;
 
 fn over_samples(mut check: impl FnMut(&[u8])) {
-    samples().iter().for_each(|sample| check(sample));
+    files().iter().for_each(|sample| check(sample));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn compressed_samples() {
 fn edit_samples() {
     over_samples(edits::check);
     over_samples(|sample| {
-        let step = if faulty::is_thorough() { 997 } else { 3989 };
+        let step = if samples::faulty::is_thorough() { 997 } else { 3989 };
         for at in (0..sample.len()).step_by(step) {
             edits::check_model(&sample[at..]);
         }
@@ -69,12 +69,12 @@ fn edit_samples() {
 
 /// No table lists the bytes after the last section.
 #[test]
-fn edits_keep_containers_after_host_files() {
+fn edits_keep_containers_after_host_samples() {
     let mut hosts = 0;
-    for sample in &samples() {
+    for sample in &files() {
         let Some(file) = edits::with_container_after(sample) else { continue };
         hosts += 1;
-        for n in 0..if faulty::is_thorough() { 100_u64 } else { 12 } {
+        for n in 0..if samples::faulty::is_thorough() { 100_u64 } else { 12 } {
             edits::check_seeded(&file, n.wrapping_mul(0x9e37_79b9_7f4a_7c15), &|_| {});
         }
     }
@@ -95,7 +95,7 @@ fn package_samples() {
 #[test]
 fn edits_of_bundles_that_claim_to_be_empty() {
     let mut claims = 0;
-    for mut sample in samples().into_iter().filter(|sample| sample.starts_with(&ccob::MAGIC)) {
+    for mut sample in files().into_iter().filter(|sample| sample.starts_with(&ccob::MAGIC)) {
         let size = match sample[4] {
             2 => 12..16,
             3 => 16..24,
@@ -199,7 +199,7 @@ fn models_have_packages_of_every_form() {
 
 #[test]
 fn model_samples() {
-    let step = if faulty::is_thorough() { 1 } else { 5 };
+    let step = if samples::faulty::is_thorough() { 1 } else { 5 };
     // Any bytes are a model.
     over_samples(|sample| {
         for at in (0..sample.len()).step_by(997 * step) {

@@ -9,24 +9,19 @@ mod fields;
 mod noise;
 
 /// Every example file, and what follows each container magic in it.
-fn samples() -> Vec<Vec<u8>> {
+fn files() -> Vec<Vec<u8>> {
     let magics: [&[u8]; 3] = [&bundle_format::MAGIC, &ccob::MAGIC, &offload_binary::MAGIC];
-    let mut samples = vec![Vec::new()];
-    for file in std::fs::read_dir("../../examples/data").unwrap() {
-        let path = file.unwrap().path();
-        if !path.is_file() {
-            continue;
-        }
-        let file = std::fs::read(path).unwrap();
+    let mut files = vec![Vec::new()];
+    for (_, file) in samples::examples() {
         for at in 0..file.len() {
             if magics.iter().any(|magic| file[at..].starts_with(magic)) {
-                samples.push(file[at..].to_vec());
+                files.push(file[at..].to_vec());
             }
         }
-        samples.push(file);
+        files.push(file);
     }
-    assert!(samples.len() > 50, "only {}", samples.len());
-    samples
+    assert!(files.len() > 50, "only {}", files.len());
+    files
 }
 
 /// The images that the tests of `device-code` read.

@@ -1,50 +1,20 @@
 //! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
-use core::error::Error as StdError;
-use core::fmt::{Debug, Display};
-use core::panic::{RefUnwindSafe, UnwindSafe};
-
 use target_id::{
     Conflict, Error, ErrorKind, Family, Feature, NvidiaArch, OffloadKind, Options, Processor,
     Setting, Target, TargetId, Triple, Verdict,
 };
 
-/// Sent to and shared by threads, printed for debugging, cloned, compared.
-fn value<T>()
-where
-    T: Clone + Debug + PartialEq + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static,
-{
-}
-fn copied<T: Copy>() {}
-fn displayed<T: Display>() {}
-fn defaulted<T: Default>() {}
-fn error<T: StdError>() {}
-/// Sent to and shared by threads, printed for debugging.
-fn sent<T: Debug + Send + Sync + Unpin + UnwindSafe + RefUnwindSafe + 'static>() {}
-
-#[test]
-fn public_types_keep_their_promises() {
-    sent::<Conflict>();
-    value::<Error>();
-    value::<ErrorKind>();
-    value::<Family>();
-    value::<Feature>();
-    value::<NvidiaArch>();
-    value::<OffloadKind>();
-    sent::<Options>();
-    sent::<Processor>();
-    value::<Setting>();
-    value::<Target>();
-    value::<TargetId>();
-    value::<Triple>();
-    value::<Verdict>();
-
-    copied::<(Family, NvidiaArch, Options, Setting)>();
-    displayed::<Conflict>();
-    displayed::<Target>();
-    displayed::<Verdict>();
-    defaulted::<Options>();
-    error::<Error>();
+samples::promises! {
+    sent: Conflict, Options, Processor;
+    value: Error, ErrorKind, Family, Feature, NvidiaArch, OffloadKind, Setting, Target, TargetId,
+        Triple, Verdict;
+    copied: Family, NvidiaArch, Options, Setting;
+    displayed: Conflict, Target, Verdict;
+    defaulted: Options;
+    error: Error;
+    unwinds: Conflict, Error, ErrorKind, Family, Feature, NvidiaArch, OffloadKind, Options,
+        Processor, Setting, Target, TargetId, Triple, Verdict;
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn all_pairs_of_processors() {
     let open = of(None);
     let amd = of(Some("amdgcn-amd-amdhsa-"));
     let mut answers = [0_usize; 3];
-    let step = if faulty::is_thorough() { 1 } else { 11 };
+    let step = if samples::faulty::is_thorough() { 1 } else { 11 };
     for (codes, devices) in [(&open, &open), (&amd, &amd), (&amd, &open)] {
         for (n, (code, code_target)) in codes.iter().enumerate() {
             for (device, device_target) in devices.iter().skip(n % step).step_by(step) {

@@ -142,6 +142,29 @@ pub fn does_nothing(file: &Linked, edited: &Edited, words: &[&str]) -> Result<Co
     Ok(complaints)
 }
 
+/// Checks that a thinned file is smaller, or that the reason is told.
+pub fn is_smaller(file: &Linked, edited: &Edited) -> Complaints {
+    let is_smaller = edited.bytes().len() < fs::read(&file.path).unwrap().len();
+    if is_smaller != edited.said.contains("could not be removed from the file") {
+        return Complaints::new();
+    }
+    vec![format!("is it smaller? {is_smaller}; said {:?}", edited.said)]
+}
+
+/// Checks that a thinned file, thinned further, is what it would have become at once.
+pub fn narrows(file: &Linked, edited: &Edited, narrower: &[&str]) -> Result<Complaints, String> {
+    let twice = edit(file, &edited.path(), narrower)?.bytes();
+    let once = edit(file, &file.path, narrower)?.bytes();
+    Ok(if twice == once { vec![] } else { vec!["thinned twice it is something else".into()] })
+}
+
+/// Checks that a compressed file, decompressed, is what it was.
+pub fn comes_back(file: &Linked, edited: &Edited) -> Result<Complaints, String> {
+    let back = edit(file, &edited.path(), &["decompress"])?.bytes();
+    let is_same = back == fs::read(&file.path).unwrap();
+    Ok(if is_same { vec![] } else { vec!["decompressed it is not what it was".into()] })
+}
+
 /// Returns the complaints if an edit of a file with these bytes is not refused for a reason, or the file is not left alone.
 pub fn is_refused(bytes: &[u8], words: &[&str], reason: &str) -> Complaints {
     let place = tempfile::tempdir().unwrap();
@@ -327,6 +350,48 @@ impl<C: Container> Rig<C> {
             }
         };
         of(&format!("{}: {}", file.name, words.join(" ")), complaints)
+    }
+
+    /// Returns the complaints about the host code of an unedited file, and about a copy, which is a right edit.
+    pub fn unedited(&self, file: &Linked, is_referred: bool) -> Complaints {
+        let Before { seen, containers } = self.before(file);
+        let is_cxx = file.world == World::Glibc;
+        let mut complaints = Complaints::new();
+        for (answer, is_given) in [
+            ("tls 43 3000\n", true),
+            ("data 3\n", true),
+            ("constructor 17\n", true),
+            ("relocated three\n", true),
+            ("build ID ", true),
+            ("table 2\nsquare 4\ncaught a circle has none\n", is_cxx),
+            ("is it a container? 1\n", is_referred),
+        ] {
+            if seen.answers.contains(answer) != is_given {
+                complaints.push(format!("{}: {}", file.name, seen.answers));
+            }
+        }
+        let copy = tempfile::tempdir().unwrap();
+        let path = copy.path().join(file.name);
+        fs::copy(&file.path, &path).unwrap();
+        complaints.extend(of(file.name, self.check(file, &path, containers, Depth::Survival)));
+        complaints
+    }
+
+    /// Asserts that a broken layout of a file is seen, and why.
+    #[track_caller]
+    pub fn layout_is_rejected(
+        &self,
+        name: &str,
+        complaint: &str,
+        break_it: impl Fn(Breaker) -> Breaker,
+    ) {
+        let file = self.file(name);
+        let broken = break_it(Breaker::new(file)).finish();
+        let complaints = memory::compare(&fs::read(&file.path).unwrap(), &broken).join("\n");
+        assert!(
+            complaints.contains(complaint),
+            "{complaint:?} is not among the complaints:\n{complaints}"
+        );
     }
 
     /// Returns the complaints about a file with these bytes in the place of `file`.

@@ -63,7 +63,7 @@ fn write_bundle(path: &Path, images: u64) {
 /// Neither outputs, nor files that are not complete, nor directories.
 #[test]
 fn signals_leave_all_outputs_or_none() {
-    let (images, tries) = if faulty::is_thorough() { (1500, 12) } else { (400, 3) };
+    let (images, tries) = if samples::faulty::is_thorough() { (1500, 12) } else { (400, 3) };
     let inputs = Inputs::new();
     write_bundle(&inputs.path("many"), images);
     let line = words("offload", "extract many -o deep/images", ["", ""]);
@@ -122,7 +122,7 @@ fn signals_end_a_tool_that_waits() {
 /// At any moment each output is the old one or the new one, whole.
 #[test]
 fn outputs_are_old_or_new_whenever_a_tool_is_ended() {
-    let tries = if faulty::is_thorough() { 6 } else { 1 };
+    let tries = if samples::faulty::is_thorough() { 6 } else { 1 };
     let inputs = Inputs::new();
     let mut random = Random::new(7);
     let all: Vec<Signal> = signals().chain([Signal::KILL]).collect();

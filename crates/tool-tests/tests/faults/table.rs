@@ -8,6 +8,8 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use samples::ar;
+
 use crate::common::machine::{stops_while_writing, wait_for};
 use crate::common::{data, new_command};
 
@@ -30,7 +32,7 @@ const BUNDLER: &str = "clang-offload-bundler";
 
 /// Returns the writers for tests that run each of them many times: every third, or all if tests are thorough.
 pub fn some_writers() -> impl Iterator<Item = &'static Writer> {
-    WRITERS.iter().step_by(if faulty::is_thorough() { 1 } else { 3 })
+    WRITERS.iter().step_by(if samples::faulty::is_thorough() { 1 } else { 3 })
 }
 
 pub static WRITERS: [Writer; 29] = [
@@ -266,13 +268,8 @@ impl Inputs {
 
 /// A thin archive that names one file of this size in bytes.
 pub fn thin_archive(member: &[u8], size: u64) -> Vec<u8> {
-    let mut table = [member, b"/\n"].concat();
-    table.resize(table.len().next_multiple_of(2), b'\n');
-    let mut archive = b"!<thin>\n".to_vec();
-    archive.extend(format!("{:<16}{:32}{:<10}`\n", "//", "", table.len()).bytes());
-    archive.extend(&table);
-    archive.extend(format!("{:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", "/0", 0, 0, 0, 644).bytes());
-    archive
+    let table = ar::member("//", &[member, b"/\n"].concat());
+    [&ar::THIN[..], &table, &ar::header("/0", size)].concat()
 }
 
 /// Writes a bundle with one image of this many bytes, all holes.

@@ -1,31 +1,15 @@
 //! `ar` archives.
 
-use super::bundles::{bundle, sample as plain};
+use samples::ar::{MAGIC, THIN, header, member};
+use samples::bundle::{GFX90A, GFX906, HOST, bundle};
+use samples::{find, longs, with};
+
+use super::bundles::sample as plain;
 use super::elf::{object_with_package, section_object};
-use super::{Family, Form, GFX90A, GFX906, HOST, Held, Truth, held, joined, with, words};
-
-const MAGIC: &[u8] = b"!<arch>\n";
-const THIN: &[u8] = b"!<thin>\n";
-
-/// A member's header.
-pub fn header(name: &str, size: &str) -> Vec<u8> {
-    format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", "0", "0", "0", "644").into_bytes()
-}
-
-fn even(mut bytes: Vec<u8>) -> Vec<u8> {
-    if !bytes.len().is_multiple_of(2) {
-        bytes.push(b'\n');
-    }
-    bytes
-}
-
-/// A member with its contents.
-fn member(name: &str, contents: &[u8]) -> Vec<u8> {
-    even([header(name, &contents.len().to_string()), contents.to_vec()].concat())
-}
+use super::{Family, Form, Held, Truth, held, joined};
 
 fn archive(members: &[&[u8]]) -> Vec<u8> {
-    [MAGIC, &members.concat()].concat()
+    [&MAGIC[..], &members.concat()].concat()
 }
 
 /// An archive of two objects with packages, and what it holds.
@@ -85,7 +69,7 @@ fn damage(family: &mut Family, base: &[u8], images: &[Held]) {
             Truth::Part(images.to_vec()),
         );
     }
-    family.refused("a header alone after the end", joined(&[base, &header("x.o/", "100")]));
+    family.refused("a header alone after the end", joined(&[base, &header("x.o/", 100)]));
 }
 
 pub fn archives() -> Family {
@@ -125,7 +109,8 @@ pub fn archives() -> Family {
 
     // BSD's names, which are part of the contents.
     let bsd = |len: &str, size: usize, rest: &[u8]| {
-        archive(&[&even([&header(&format!("#1/{len}"), &size.to_string())[..], rest].concat())])
+        let head = header(&format!("#1/{len}"), size);
+        archive(&[&[&head, rest, &b"\n"[..rest.len() % 2]].concat()])
     };
     let content = [b"name.o\0\0", &object[..]].concat();
     family.holds("BSD name", bsd("8", content.len(), &content), &one);
@@ -195,8 +180,8 @@ pub fn archives() -> Family {
         archive(&[&member("inner.a/", &with(&base, 8 + 48, b"x")), &member("one.o/", &object)]);
     family.refused_inside("a malformed archive in an archive", broken);
     let mut bad = object.clone();
-    let magic = super::find(&bad, b"\x10\xff\x10\xad");
-    bad[magic + 8..magic + 16].copy_from_slice(&words(&[1 << 40]));
+    let magic = find(&bad, b"\x10\xff\x10\xad");
+    bad[magic + 8..magic + 16].copy_from_slice(&longs(&[1 << 40]));
     family.refused_inside(
         "a malformed package in a member",
         archive(&[&member("bad.o/", &bad), &member("one.o/", &object)]),
@@ -211,7 +196,7 @@ pub fn thin() -> Family {
     let mut family = Family::new("thin archives", Form::Archive);
     let (object, images) = object_with_package("gfx906");
     let size = object.len().to_string();
-    let thin = |members: &[&[u8]]| [THIN, &members.concat()].concat();
+    let thin = |members: &[&[u8]]| [&THIN[..], &members.concat()].concat();
     let beside = |family: &mut Family| {
         let files = vec![("one.o".to_owned(), object.clone())];
         family.files.last_mut().unwrap().beside = files;
@@ -257,7 +242,7 @@ pub fn thin() -> Family {
 /// An archive of two bundles, and what it holds.
 pub fn device_sample() -> (Vec<u8>, Vec<Held>) {
     let (one, images) = plain();
-    let two = bundle(&[(HOST.as_bytes(), b""), (GFX906.as_bytes(), b"second")], 1);
+    let two = bundle(&[(HOST, b""), (GFX906, b"second")], 1);
     let bytes = archive(&[&member("one.bc/", &one), &member("two.bc/", &two)]);
     (bytes, [&images[..], &[held(HOST, b""), held(GFX906, b"second")]].concat())
 }
@@ -266,7 +251,7 @@ pub fn device_archives() -> Family {
     let mut family = Family::new("archives of bundles", Form::DeviceArchive);
     let (base, images) = device_sample();
     damage(&mut family, &base, &images);
-    let sound = bundle(&[(GFX906.as_bytes(), b"sound")], 1);
+    let sound = bundle(&[(GFX906, b"sound")], 1);
     let beside = |bytes: &[u8]| archive(&[&member("bad.bc/", bytes), &member("good.bc/", &sound)]);
     for (name, at, value) in [
         ("count of 2^32 in a member", 24, 1_u64 << 32),
@@ -277,7 +262,7 @@ pub fn device_archives() -> Family {
         ("ID of no length in a member", 48, 0),
         ("ID of 2^63 bytes in a member", 48, 1 << 63),
     ] {
-        family.refused_inside(name, beside(&with(&sound, at, &words(&[value]))));
+        family.refused_inside(name, beside(&with(&sound, at, &longs(&[value]))));
     }
     family.refused_inside("a member cut in its table", beside(&sound[..40]));
     family.refused_inside("a member cut in its image", beside(&sound[..sound.len() - 1]));
@@ -290,7 +275,7 @@ pub fn device_archives() -> Family {
     let sections = [(format!("__CLANG_OFFLOAD_BUNDLE__{GFX90A}"), b"section".to_vec())];
     let object = section_object(&sections);
     let headers_at = u64::from_le_bytes(object[40..48].try_into().unwrap());
-    let beyond = with(&object, headers_at as usize + 64 + 24, &words(&[1 << 30]));
+    let beyond = with(&object, headers_at as usize + 64 + 24, &longs(&[1 << 30]));
     family.refused_inside("an object whose entry lies beyond its end", beside(&beyond));
     family
 }

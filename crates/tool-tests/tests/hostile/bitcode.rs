@@ -1,22 +1,19 @@
 //! LLVM bitcode.
 
-#[path = "../../../llvm-bitcode/tests/bits/mod.rs"]
-mod bits;
+use samples::bits::{BLOCKINFO, Bits, MODULE, module};
+use samples::{example, with};
 
-use bits::{BLOCKINFO, Bits, MODULE, module};
-
-use super::{Family, Form, Held, Truth, joined, with};
+use super::{Family, Form, Held, Truth, joined};
 
 /// A module that clang wrote, and what it embeds.
 pub fn sample() -> (Vec<u8>, Vec<Held>) {
-    let bytes = super::damaged::example("hip-embedded.bc");
+    let bytes = example("hip-embedded.bc");
     let images = super::damaged::images_of("hip-embedded.bc");
     (bytes, images)
 }
 
 fn raw(contents: impl FnOnce(&mut Bits)) -> Vec<u8> {
-    let mut bits = Bits::default();
-    bits.fixed(u32::from_le_bytes(*b"BC\xc0\xde").into(), 32);
+    let mut bits = Bits::file();
     contents(&mut bits);
     bits.align();
     bits.bytes()

@@ -1,33 +1,16 @@
 //! Binary bundles.
 
-use super::{Family, Form, GFX90A, GFX906, HOST, Held, Truth, WILD, held, joined, with, words};
+use samples::bundle::{GFX90A, GFX906, HOST, bundle, bundle_of};
+use samples::{find, longs, with};
+
+use super::{Family, Form, Held, Truth, WILD, held, joined};
 
 const ONE: &[u8] = b"code object for gfx906";
 const TWO: &[u8] = b"code object for gfx90a, longer";
 
-/// A bundle of these entries, each at a multiple of `align`.
-pub fn bundle(entries: &[(&[u8], &[u8])], align: usize) -> Vec<u8> {
-    let header: usize = 32 + entries.iter().map(|(id, _)| 24 + id.len()).sum::<usize>();
-    let mut bytes = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
-    bytes.extend(words(&[entries.len() as u64]));
-    let mut at = header;
-    for (id, payload) in entries {
-        at = at.next_multiple_of(align);
-        bytes.extend(words(&[at as u64, payload.len() as u64, id.len() as u64]));
-        bytes.extend(*id);
-        at += payload.len();
-    }
-    for (_, payload) in entries.iter().filter(|(_, payload)| !payload.is_empty()) {
-        bytes.resize(bytes.len().next_multiple_of(align), 0);
-        bytes.extend(*payload);
-    }
-    bytes
-}
-
 /// A bundle for two processors and an empty host, and what it holds.
 pub fn sample() -> (Vec<u8>, Vec<Held>) {
-    let bytes =
-        bundle(&[(HOST.as_bytes(), b""), (GFX906.as_bytes(), ONE), (GFX90A.as_bytes(), TWO)], 16);
+    let bytes = bundle(&[(HOST, b""), (GFX906, ONE), (GFX90A, TWO)], 16);
     (bytes, vec![held(HOST, b""), held(GFX906, ONE), held(GFX90A, TWO)])
 }
 
@@ -38,11 +21,11 @@ pub fn fields() -> Family {
     let first = 32 + 24 + HOST.len();
     let second = first + 24 + GFX906.len();
     let header = (second + 24 + GFX90A.len()) as u64;
-    let one_at = super::find(&base, ONE) as u64;
-    let two_at = super::find(&base, TWO) as u64;
+    let one_at = find(&base, ONE) as u64;
+    let two_at = find(&base, TWO) as u64;
 
     family.refused("magic alone", base[..24].to_vec());
-    family.holds("no entries", with(&base[..32], 24, &words(&[0])), &[]);
+    family.holds("no entries", with(&base[..32], 24, &longs(&[0])), &[]);
     let counts = [0, 1, 2, 4, 5, size / 25, size, 1 << 31, (1 << 32) + 3, 1 << 56, 1 << 61];
     family.field("count", &base, 24, &[&counts[..], &WILD].concat());
 
@@ -69,17 +52,17 @@ pub fn fields() -> Family {
     family.field("entry 0 of size", &base, 40, &[size, 1 << 63, u64::MAX]);
     family.field("entry 0 ID of length", &base, 48, &[0, 1, size, 1 << 63, u64::MAX]);
     let empty = [held(HOST, b""), held(GFX906, b""), held(GFX90A, TWO)];
-    family.holds("empty entry at 0", with(&base, first, &words(&[0, 0])), &empty);
-    family.holds("empty entry at the end", with(&base, first, &words(&[size, 0])), &empty);
+    family.holds("empty entry at 0", with(&base, first, &longs(&[0, 0])), &empty);
+    family.holds("empty entry at the end", with(&base, first, &longs(&[size, 0])), &empty);
     family.field(
         "empty entry beyond the end: at",
-        &with(&base, first + 8, &words(&[0])),
+        &with(&base, first + 8, &longs(&[0])),
         first,
         &[size + 1, u64::MAX],
     );
     family.field(
         "entry 1 is entry 2: at",
-        &with(&base, first + 8, &words(&[TWO.len() as u64])),
+        &with(&base, first + 8, &longs(&[TWO.len() as u64])),
         first,
         &[two_at],
     );
@@ -91,36 +74,32 @@ pub fn fields() -> Family {
         &[one_at + 1, one_at + ONE.len() as u64 - 1],
     );
 
-    let swapped = with(&base, first, &words(&[two_at, TWO.len() as u64]));
-    let swapped = with(&swapped, second, &words(&[one_at, ONE.len() as u64]));
+    let swapped = with(&base, first, &longs(&[two_at, TWO.len() as u64]));
+    let swapped = with(&swapped, second, &longs(&[one_at, ONE.len() as u64]));
     family.holds(
         "images in another order",
         swapped,
         &[held(HOST, b""), held(GFX906, TWO), held(GFX90A, ONE)],
     );
-    let apart = bundle(&[(GFX906.as_bytes(), ONE), (GFX90A.as_bytes(), TWO)], 65_536);
+    let apart = bundle(&[(GFX906, ONE), (GFX90A, TWO)], 65_536);
     family.holds("64 KiB between images", apart, &[held(GFX906, ONE), held(GFX90A, TWO)]);
     family.holds("as it should be", base, &images);
     let many: Vec<_> = (0..3000).map(|n| format!("hipv4-amdgcn-amd-amdhsa--gfx{n}")).collect();
-    let entries: Vec<_> = many.iter().map(|id| (id.as_bytes(), ONE)).collect();
+    let entries: Vec<_> = many.iter().map(|id| (id.as_str(), ONE)).collect();
     let images: Vec<_> = many.iter().map(|id| held(id, ONE)).collect();
     family.holds("three thousand entries", bundle(&entries, 1), &images);
     let magic =
         b"in the image: __CLANG_OFFLOAD_BUNDLE__, and CCOB\x03\0\x01\0, and \x10\xff\x10\xad";
-    family.holds(
-        "magics in an image",
-        bundle(&[(GFX906.as_bytes(), magic)], 1),
-        &[held(GFX906, magic)],
-    );
+    family.holds("magics in an image", bundle(&[(GFX906, magic)], 1), &[held(GFX906, magic)]);
     family
 }
 
 pub fn ids() -> Family {
     let mut family = Family::new("bundle entry IDs", Form::Bundle);
-    let twice = bundle(&[(GFX906.as_bytes(), ONE), (GFX906.as_bytes(), TWO)], 1);
+    let twice = bundle(&[(GFX906, ONE), (GFX906, TWO)], 1);
     family.holds("twice", twice, &[held(GFX906, ONE), held(GFX906, TWO)]);
     let on = format!("{GFX906}:xnack+");
-    let conflict = bundle(&[(GFX906.as_bytes(), ONE), (on.as_bytes(), TWO)], 1);
+    let conflict = bundle(&[(GFX906, ONE), (&on, TWO)], 1);
     family.holds("conflicting", conflict, &[held(GFX906, ONE), held(&on, TWO)]);
     let long = format!("{GFX906}{}", "-x".repeat(50_000));
     for id in [
@@ -153,11 +132,11 @@ pub fn ids() -> Family {
         "%s%s%s%n",
         &long,
     ] {
-        let bytes = bundle(&[(id.as_bytes(), ONE)], 1);
+        let bytes = bundle(&[(id, ONE)], 1);
         let name: String = id.chars().take(60).collect();
         family.holds(format!("{name:?}"), bytes, &[held(id, ONE)]);
     }
-    let binary = bundle(&[(b"hipv4-amdgcn-amd-amdhsa--gfx906\xff\xfe", ONE)], 1);
+    let binary = bundle_of(&[(b"hipv4-amdgcn-amd-amdhsa--gfx906\xff\xfe", ONE)], 1);
     family.holds(
         "not UTF-8",
         binary,
@@ -169,7 +148,7 @@ pub fn ids() -> Family {
 pub fn sequences() -> Family {
     let mut family = Family::new("bundles in a row", Form::Bundle);
     let (first, images) = sample();
-    let second = bundle(&[(GFX906.as_bytes(), TWO)], 1);
+    let second = bundle(&[(GFX906, TWO)], 1);
     let both = [&images[..], &[held(GFX906, TWO)]].concat();
     family.holds("two", joined(&[&first, &second]), &both);
     for zeros in [1, 7, 4096] {
@@ -192,27 +171,24 @@ pub fn sequences() -> Family {
         family
             .refused(format!("{} between", junk.escape_ascii()), joined(&[&first, junk, &second]));
     }
-    let last = with(&second, 32, &words(&[1 << 40]));
+    let last = with(&second, 32, &longs(&[1 << 40]));
     family.refused("the second is malformed", joined(&[&first, &last]));
     family.add("junk in front", joined(&[b"junk", &first]), Truth::Any);
-    let nested = bundle(&[(GFX90A.as_bytes(), &second)], 1);
+    let nested = bundle(&[(GFX90A, &second)], 1);
     let inner = Held { inner: true, ..held(GFX906, TWO) };
     family.holds("a bundle in a bundle", nested, &[held(GFX90A, &second), inner]);
-    let inside = with(&second, 32, &words(&[u64::MAX]));
-    family.refused_inside(
-        "a malformed bundle in a bundle",
-        bundle(&[(GFX90A.as_bytes(), &inside)], 1),
-    );
+    let inside = with(&second, 32, &longs(&[u64::MAX]));
+    family.refused_inside("a malformed bundle in a bundle", bundle(&[(GFX90A, &inside)], 1));
     let mut deep = second;
     let mut layers = vec![held(GFX906, TWO)];
     for _ in 0..12 {
         layers.insert(0, held(GFX90A, &deep));
-        deep = bundle(&[(GFX90A.as_bytes(), &deep)], 1);
+        deep = bundle(&[(GFX90A, &deep)], 1);
     }
     layers.iter_mut().skip(1).for_each(|layer| layer.inner = true);
     family.holds("twelve deep", deep.clone(), &layers);
     for _ in 0..500 {
-        deep = bundle(&[(GFX90A.as_bytes(), &deep)], 1);
+        deep = bundle(&[(GFX90A, &deep)], 1);
     }
     family.add("five hundred deep", deep, Truth::Any);
     family

@@ -1,9 +1,11 @@
 //! Compressed bundles.
 
 use ccob::{Method, Version, WriteOptions};
+use samples::bundle::{GFX906, bundle};
+use samples::{longs, with};
 
-use super::bundles::{bundle, sample as plain};
-use super::{Family, Form, GFX906, Held, Truth, held, joined, with, words};
+use super::bundles::sample as plain;
+use super::{Family, Form, Held, Truth, held, joined};
 
 const VERSIONS: [Version; 3] = [Version::V1, Version::V2, Version::V3];
 
@@ -64,7 +66,7 @@ pub fn headers() -> Family {
         }
         lies("uncompressed size", size_at, &[0, 1, size - 1, size + 1, 2 * size, 1 << 24]);
         for hash in [0, u64::MAX] {
-            let bytes = with(&base, hash_at, &words(&[hash]));
+            let bytes = with(&base, hash_at, &longs(&[hash]));
             family.refused(format!("{name}hash {hash:#x}"), bytes);
         }
         family.refused(
@@ -99,7 +101,7 @@ fn zeros(len: u64, content_size: Option<u64>) -> Vec<u8> {
     let mut frame = 0xfd2f_b528_u32.to_le_bytes().to_vec();
     match content_size {
         // Eight bytes of size, one segment; or a window of 128 KiB.
-        Some(size) => frame.extend([&[0xe0][..], &words(&[size])].concat()),
+        Some(size) => frame.extend([&[0xe0][..], &longs(&[size])].concat()),
         None => frame.extend([0, 7 << 3]),
     }
     let mut left = len;
@@ -116,7 +118,7 @@ fn zeros(len: u64, content_size: Option<u64>) -> Vec<u8> {
 /// Version 3, zstd, with a stream and a promise.
 fn around(stream: &[u8], size: u64, hash: u64) -> Vec<u8> {
     let mut bytes = b"CCOB\x03\0\x01\0".to_vec();
-    bytes.extend(words(&[32 + stream.len() as u64, size, hash]));
+    bytes.extend(longs(&[32 + stream.len() as u64, size, hash]));
     bytes.extend(stream);
     bytes
 }
@@ -125,7 +127,7 @@ fn around(stream: &[u8], size: u64, hash: u64) -> Vec<u8> {
 fn stored(contents: &[u8]) -> Vec<u8> {
     let mut frame = 0xfd2f_b528_u32.to_le_bytes().to_vec();
     frame.extend([0xe0]);
-    frame.extend(words(&[contents.len() as u64]));
+    frame.extend(longs(&[contents.len() as u64]));
     let head = 1 | (contents.len() as u32) << 3;
     frame.extend(&head.to_le_bytes()[..3]);
     frame.extend(contents);
@@ -166,7 +168,7 @@ pub fn streams() -> Family {
             let damaged = with(&base, at, &[!base[at]]);
             family.add(format!("{name}byte {at} damaged"), damaged, Truth::Part(images.clone()));
         }
-        let other = bundle(&[(GFX906.as_bytes(), b"other code")], 1);
+        let other = bundle(&[(GFX906, b"other code")], 1);
         let text = packed(b"a text, and no bundle", version, method);
         family.refused(format!("{name}no bundle inside"), text);
         family.refused(format!("{name}nothing inside"), packed(b"", version, method));
@@ -230,7 +232,7 @@ pub fn streams() -> Family {
     }
     family.add("a hundred deep", deep, Truth::Any);
     let empty = held(GFX906, b"");
-    let tiny = bundle(&[(GFX906.as_bytes(), b"")], 1);
+    let tiny = bundle(&[(GFX906, b"")], 1);
     let row: Vec<u8> = (0..300).flat_map(|_| packed(&tiny, Version::V3, Method::ZSTD)).collect();
     family.holds("three hundred in a row", row, &vec![empty; 300]);
     family

@@ -1,14 +1,9 @@
 //! Parts of small files, and damaged copies of the example files.
 
-use std::path::Path;
+use samples::{example, find, with};
 
 use super::{Family, Form, Held, Hostile, Random, Scale, Truth};
 use super::{archives, bundles, compressed, elf, packages, texts};
-
-pub fn example(name: &str) -> Vec<u8> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name);
-    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
 
 /// Returns the images of a sound file, as the library reads them.
 pub fn images_of(name: &str) -> Vec<Held> {
@@ -49,11 +44,11 @@ fn wholes() -> Vec<Whole> {
         whole("parts of an ELF object", Form::PackageObject, elf::object_with_package("gfx906"), 4),
     ];
     let text = &mut all[4];
-    let ends = super::find(&text.bytes[10..], b"END__ host") + 10;
+    let ends = find(&text.bytes[10..], b"END__ host") + 10;
     // From the whole marker of the first entry on it is a text bundle.
-    text.recognised = super::find(&text.bytes, b"host-x86_64");
-    let first_end = ends + super::find(&text.bytes[ends..], b"\n");
-    let second = first_end + super::find(&text.bytes[first_end..], b"START__ ") + 8;
+    text.recognised = find(&text.bytes, b"host-x86_64");
+    let first_end = ends + find(&text.bytes[ends..], b"\n");
+    let second = first_end + find(&text.bytes[first_end..], b"START__ ") + 8;
     text.sound = (first_end..second).map(|at| (at, 1)).collect();
     text.sound.push((text.bytes.len() - 1, 2));
     for (nth, one_image) in [(5, 1), (6, 3)] {
@@ -155,7 +150,7 @@ pub fn mutants(scale: Scale) -> Family {
             let truth = if compressed { Truth::Part(images.clone()) } else { Truth::Any };
             let name = format!("{name}, byte {at:#x} is {byte:#x}");
             if byte != base[at] && family.files.iter().all(|file| file.name != name) {
-                let bytes = super::with(&base, at, &[byte]);
+                let bytes = with(&base, at, &[byte]);
                 let (family_name, beside) = ("example files, one byte changed", vec![]);
                 let file = Hostile {
                     family: family_name,

@@ -1,10 +1,13 @@
 //! ELF objects, executables and libraries.
 
-use super::bundles::{bundle, sample as plain};
-use super::packages::v1;
-use super::{Family, Form, GFX90A, GFX906, HOST, Held, Truth, WILD, held, joined, with, words};
+use samples::binary::{amd, v1};
+use samples::bundle::{GFX90A, GFX906, HOST, bundle};
+use samples::elf::{LLVM_OFFLOADING, Section, section};
+use samples::{elf, example, find, longs, with};
 
-const OFFLOADING: u32 = 0x6fff_4c0b;
+use super::bundles::sample as plain;
+use super::{Family, Form, Held, Truth, WILD, held, joined};
+
 const IMAGE: &[u8] = b"an image in a package in an object";
 
 /// Offsets of the fields in a section's header.
@@ -17,49 +20,29 @@ const LINK: usize = 40;
 const ALIGN: usize = 48;
 const ENTSIZE: usize = 56;
 
-/// A section: name, type, flags, contents.
-type Section<'a> = (&'a str, u32, u64, &'a [u8]);
-
-/// A relocatable object for x86-64 with these sections, the string table and, last, the section headers.
-fn object(sections: &[Section<'_>]) -> Vec<u8> {
-    let mut bytes = vec![0; 64];
-    let mut names = vec![0];
-    let mut headers = vec![0; 64];
-    let strtab: Section<'_> = (".strtab", 3, 0, b"");
-    for &(name, kind, flags, contents) in sections.iter().chain([&strtab]) {
-        bytes.resize(bytes.len().next_multiple_of(8), 0);
-        let name_at = names.len() as u32;
-        names.extend(name.bytes().chain([0]));
-        let contents = if kind == 3 { &names } else { contents };
-        headers.extend([name_at.to_le_bytes(), kind.to_le_bytes()].concat());
-        headers.extend(words(&[flags, 0, bytes.len() as u64, contents.len() as u64, 0, 8, 0]));
-        bytes.extend(contents);
-    }
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
-    let headers_at = bytes.len() as u64;
-    bytes.extend(&headers);
-    let count = (headers.len() / 64) as u16;
-    bytes[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x01\0\x3e\0");
-    bytes[20..24].copy_from_slice(&1_u32.to_le_bytes());
-    bytes[40..48].copy_from_slice(&words(&[headers_at]));
-    bytes[52..54].copy_from_slice(&64_u16.to_le_bytes());
-    bytes[58..60].copy_from_slice(&64_u16.to_le_bytes());
-    bytes[60..62].copy_from_slice(&count.to_le_bytes());
-    bytes[62..64].copy_from_slice(&(count - 1).to_le_bytes());
-    bytes
+/// A relocatable object for x86-64 with these sections: name, type, flags, contents.
+fn object(sections: &[(&str, u32, u64, &[u8])]) -> Vec<u8> {
+    let sections = sections.iter().map(|&(name, kind, flags, bytes)| Section {
+        flags,
+        align: 8,
+        ..section(name, kind, bytes)
+    });
+    elf::object(sections.collect()).build()
 }
 
 pub fn section_object(sections: &[(String, Vec<u8>)]) -> Vec<u8> {
-    let sections: Vec<Section<'_>> =
+    let sections: Vec<(&str, u32, u64, &[u8])> =
         sections.iter().map(|(name, bytes)| (&**name, 1, 0x8000_0000, &**bytes)).collect();
     object(&sections)
 }
 
 /// An object in which clang embedded a package.
 pub fn object_with_package(arch: &str) -> (Vec<u8>, Vec<Held>) {
-    let package = v1(IMAGE, &[("arch", arch), ("triple", "amdgcn-amd-amdhsa")]);
-    let text: Section<'_> = (".text", 1, 6, b"\xc3");
-    let bytes = object(&[text, (".llvm.offloading", OFFLOADING, 0x8000_0000, &package)]);
+    let package = amd(arch, IMAGE);
+    let bytes = object(&[
+        (".text", 1, 6, b"\xc3"),
+        (".llvm.offloading", LLVM_OFFLOADING, 0x8000_0000, &package),
+    ]);
     (bytes, vec![held(arch, IMAGE)])
 }
 
@@ -81,7 +64,7 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
         40,
         &[&offsets[..], &WILD, &[u64::MAX - 255]].concat(),
     );
-    family.add("no section headers", with(base, 40, &words(&[0])), unknown());
+    family.add("no section headers", with(base, 40, &longs(&[0])), unknown());
     for size in [0_u16, 1, 40, 63, 65, 128, 0xffff] {
         family.refused(
             format!("section headers of {size} bytes"),
@@ -96,11 +79,11 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
     family.add("number of section headers is in none", extended.clone(), unknown());
     family.holds(
         "number of section headers elsewhere",
-        with(&extended, at(0, SIZE), &words(&[4])),
+        with(&extended, at(0, SIZE), &longs(&[4])),
         images,
     );
     for count in [5_u64, 1 << 16, 1 << 26, (1 << 58) + 4, 1 << 63, u64::MAX] {
-        let bytes = with(&extended, at(0, SIZE), &words(&[count]));
+        let bytes = with(&extended, at(0, SIZE), &longs(&[count]));
         family.refused(format!("{count:#x} section headers, said elsewhere"), bytes);
     }
     for index in [0_u16, 1, 4, 0x7fff, 0xff00, 0xfffe] {
@@ -124,10 +107,10 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
         let bytes = with(base, at(1, NAME), &name.to_le_bytes());
         family.add(format!("name of another section at {name:#x}"), bytes, unknown());
     }
-    family.refused("names beyond the end", with(base, at(3, OFFSET), &words(&[len])));
-    family.refused("names of 2^63 bytes", with(base, at(3, SIZE), &words(&[1 << 63])));
-    family.refused("names wrap round", with(base, at(3, OFFSET), &words(&[u64::MAX - 3])));
-    family.refused("names cut in the section's name", with(base, at(3, SIZE), &words(&[8])));
+    family.refused("names beyond the end", with(base, at(3, OFFSET), &longs(&[len])));
+    family.refused("names of 2^63 bytes", with(base, at(3, SIZE), &longs(&[1 << 63])));
+    family.refused("names wrap round", with(base, at(3, OFFSET), &longs(&[u64::MAX - 3])));
+    family.refused("names cut in the section's name", with(base, at(3, SIZE), &longs(&[8])));
 
     let own = u64::from_le_bytes(base[at(2, OFFSET)..at(2, OFFSET) + 8].try_into().unwrap());
     let offsets = [len - 1, len, len + 1];
@@ -138,11 +121,11 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
     family.field("section of size", base, at(2, SIZE), &[&sizes[..], &WILD].concat());
     family.field("section inside the headers: at", base, at(2, OFFSET), &[0, 8, 64 - 8, table]);
     for size in [1, 4, 8, 24, 31, 40] {
-        let bytes = with(base, at(2, SIZE), &words(&[size]));
+        let bytes = with(base, at(2, SIZE), &longs(&[size]));
         family.refused(format!("section cut to {size} bytes"), bytes);
     }
     // A scan finds what no section names.
-    family.add("section of no bytes", with(base, at(2, SIZE), &words(&[0])), unknown());
+    family.add("section of no bytes", with(base, at(2, SIZE), &longs(&[0])), unknown());
     family.add(
         "section without contents (NOBITS)",
         with(base, at(2, TYPE), &8_u32.to_le_bytes()),
@@ -157,11 +140,11 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
         ("entries of 2^64-1 bytes", ENTSIZE, u64::MAX),
         ("all flags but compressed", FLAGS, !0x800),
     ] {
-        family.holds(name, with(base, at(2, field), &words(&[value])), images);
+        family.holds(name, with(base, at(2, field), &longs(&[value])), images);
     }
     family.add(
         "compressed, without a header",
-        with(base, at(2, FLAGS), &words(&[0x800])),
+        with(base, at(2, FLAGS), &longs(&[0x800])),
         unknown(),
     );
     for (name, place, byte) in [
@@ -179,8 +162,8 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
     ] {
         family.add(name, with(base, place, &[byte]), unknown());
     }
-    family.holds("program headers at 2^64-1", with(base, 32, &words(&[u64::MAX])), images);
-    let programs = with(&with(base, 32, &words(&[u64::MAX])), 54, &[56, 0, 0xff, 0xff]);
+    family.holds("program headers at 2^64-1", with(base, 32, &longs(&[u64::MAX])), images);
+    let programs = with(&with(base, 32, &longs(&[u64::MAX])), 54, &[56, 0, 0xff, 0xff]);
     family.add("65535 program headers at 2^64-1", programs, unknown());
     family.holds("junk after the file", joined(&[base, b"junk"]), images);
 }
@@ -189,7 +172,7 @@ pub fn packages() -> Family {
     let mut family = Family::new("ELF with packages", Form::PackageObject);
     let (base, images) = object_with_package("gfx906");
     headers(&mut family, &base, &images);
-    let package = super::find(&base, b"\x10\xff\x10\xad");
+    let package = find(&base, b"\x10\xff\x10\xad");
     for (name, field, value) in [
         ("package of size", 8, 1_u64 << 40),
         ("entries of the package at", 16, 0),
@@ -202,7 +185,7 @@ pub fn packages() -> Family {
         family.field(name, &base, package + field, &[value]);
     }
     let section =
-        |contents: &[u8]| object(&[(".llvm.offloading", OFFLOADING, 0x8000_0000, contents)]);
+        |contents: &[u8]| object(&[(".llvm.offloading", LLVM_OFFLOADING, 0x8000_0000, contents)]);
     family.refused("no package", section(b"this is not a package"));
     family.refused("a byte", section(b"x"));
     let sound = v1(IMAGE, &[("arch", "gfx906")]);
@@ -211,14 +194,14 @@ pub fn packages() -> Family {
     family.holds("zeros before the package", section(&joined(&[&[0; 64], &sound])), &images);
     let progbits = object(&[(".llvm.offloading", 1, 0x8000_0000, &sound)]);
     family.holds("in a section of another type", progbits, &images);
-    let both: Vec<Section<'_>> = vec![(".llvm.offloading", OFFLOADING, 0, &sound); 300];
+    let both = vec![(".llvm.offloading", LLVM_OFFLOADING, 0, &*sound); 300];
     family.holds("three hundred sections", object(&both), &vec![held("gfx906", IMAGE); 300]);
     // Two headers for the same bytes.
     let twice = object(&both[..2]);
     let table = u64::from_le_bytes(twice[40..48].try_into().unwrap()) as usize;
     let first = twice[table + 64 + OFFSET..table + 64 + OFFSET + 16].to_vec();
     family.refused("two sections at one place", with(&twice, table + 128 + OFFSET, &first));
-    let empty: Vec<Section<'_>> = vec![("", 1, 0, b""); 60_000];
+    let empty = vec![("", 1, 0, &b""[..]); 60_000];
     family.holds("sixty thousand empty sections", object(&empty), &[]);
     family
 }
@@ -228,7 +211,7 @@ pub fn bundles() -> Family {
     let (contents, images) = plain();
     let base = object_with_bundles(&contents);
     headers(&mut family, &base, &images);
-    let start = super::find(&base, b"__CLANG_OFFLOAD_BUNDLE__");
+    let start = find(&base, b"__CLANG_OFFLOAD_BUNDLE__");
     let first = start + 32;
     for (name, at, value) in [
         ("count", start + 24, 1_u64 << 32),
@@ -249,7 +232,7 @@ pub fn bundles() -> Family {
     family.refused("no bundle", object_with_bundles(b"this is not a bundle"));
     let two = joined(&[&contents, &[0; 100], &contents]);
     family.holds("two bundles", object_with_bundles(&two), &[&images[..], &images].concat());
-    let broken = joined(&[&contents, &with(&contents, 24, &words(&[1 << 40]))]);
+    let broken = joined(&[&contents, &with(&contents, 24, &longs(&[1 << 40]))]);
     family.refused("the second is malformed", object_with_bundles(&broken));
 
     family.form = Form::CompressedElf;
@@ -265,7 +248,7 @@ pub fn bundles() -> Family {
         ("compressed: uncompressed size", 16, 1 << 45),
         ("compressed: hash", 24, 0),
     ] {
-        let bytes = with(&packed, at, &words(&[value]));
+        let bytes = with(&packed, at, &longs(&[value]));
         family.refused(format!("{name} {value:#x}"), object_with_bundles(&bytes));
     }
     family
@@ -274,8 +257,8 @@ pub fn bundles() -> Family {
 /// A library from a linker, with two bundles in `.hip_fatbin`.
 pub fn linked() -> Family {
     let mut family = Family::new("linked libraries", Form::BundleElf);
-    let library = super::damaged::example("hip-two-units.so");
-    let start = super::find(&library, b"__CLANG_OFFLOAD_BUNDLE__");
+    let library = example("hip-two-units.so");
+    let start = find(&library, b"__CLANG_OFFLOAD_BUNDLE__");
     let second = start + 8192;
     assert!(library[second..].starts_with(b"__CLANG_OFFLOAD_BUNDLE__"));
     for (name, bundle) in [("first", start), ("second", second)] {
@@ -315,7 +298,7 @@ pub fn object_form() -> Family {
     family.field("host at", &base, at(3, OFFSET), &[len, 1 << 32, u64::MAX]);
     family.holds(
         "empty entry",
-        with(&base, at(2, SIZE), &words(&[0])),
+        with(&base, at(2, SIZE), &longs(&[0])),
         &[held(GFX906, b""), images[1].clone()],
     );
     let twice =
@@ -328,7 +311,7 @@ pub fn object_form() -> Family {
         let bytes = section_object(&[entry(id, b"device"), entry(HOST, b"\0")]);
         family.holds(format!("ID {id:?}"), bytes, &[held(id, b"device"), held(HOST, b"\0")]);
     }
-    let inside = bundle(&[(GFX90A.as_bytes(), b"inside")], 1);
+    let inside = bundle(&[(GFX90A, b"inside")], 1);
     let nested = section_object(&[entry(GFX906, &inside), entry(HOST, b"\0")]);
     let inner = Held { inner: true, ..held(GFX90A, b"inside") };
     family.holds(

@@ -1,5 +1,6 @@
 //! Hostile files: made by code, each with what is true of it, by the formats' specifications and not by what some
 //! reader does. `hostile_files` asks the libraries about all of them, `llvm_hostile` the tools, LLVM's and ours.
+
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
 #![allow(
     clippy::unwrap_used,
@@ -8,6 +9,8 @@
     clippy::cast_possible_truncation,
     reason = "small files, made for tests; a panic fails the test"
 )]
+
+use samples::with;
 
 mod archives;
 mod bitcode;
@@ -170,23 +173,8 @@ impl Family {
     }
 }
 
-/// The bytes with others at `at`.
-pub fn with(bytes: &[u8], at: usize, others: &[u8]) -> Vec<u8> {
-    let mut bytes = bytes.to_vec();
-    bytes[at..at + others.len()].copy_from_slice(others);
-    bytes
-}
-
-pub fn words(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
 pub fn joined(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
-}
-
-pub fn find(bytes: &[u8], what: &[u8]) -> usize {
-    bytes.windows(what.len()).position(|window| window == what).unwrap()
 }
 
 pub fn count(bytes: &[u8], what: &[u8]) -> usize {
@@ -207,7 +195,3 @@ impl Random {
 
 /// Values that 64-bit numbers are hostile with.
 pub const WILD: [u64; 5] = [1 << 32, (1 << 63) - 1, 1 << 63, u64::MAX - 7, u64::MAX];
-
-pub const HOST: &str = "host-x86_64-unknown-linux-gnu-";
-pub const GFX906: &str = "hipv4-amdgcn-amd-amdhsa--gfx906";
-pub const GFX90A: &str = "hipv4-amdgcn-amd-amdhsa--gfx90a";

@@ -1,7 +1,9 @@
 //! COFF, PE, Mach-O and WebAssembly files.
 
+use samples::{example, find, longs, with};
+
 use super::bundles::sample as plain;
-use super::{Family, Form, Held, Truth, held, joined, with, words};
+use super::{Family, Form, Held, Truth, held, joined};
 
 /// A COFF object for x86-64 with a bundle in `.hip_fatbin`, a name that lies in the string table, and `.text`.
 fn coff_sample() -> (Vec<u8>, Vec<Held>) {
@@ -62,8 +64,8 @@ pub fn coff() -> Family {
         family.add(format!("name {}", name.escape_ascii()), bytes, Truth::Part(images.clone()));
     }
     family.add("no sections", with(&base, 2, &[0, 0]), Truth::Part(images.clone()));
-    let start = super::find(&base, b"__CLANG_OFFLOAD_BUNDLE__");
-    family.refused("malformed bundle", with(&base, start + 24, &words(&[1 << 32])));
+    let start = find(&base, b"__CLANG_OFFLOAD_BUNDLE__");
+    family.refused("malformed bundle", with(&base, start + 24, &longs(&[1 << 32])));
     family.holds("relocations beyond the end", with(&base, section + 24, &[0xff; 4]), &images);
     family
 }
@@ -78,10 +80,10 @@ fn mach_o_sample() -> (Vec<u8>, Vec<Held>) {
         .collect();
     bytes.extend([0x19_u32, 152].iter().flat_map(|word| word.to_le_bytes()));
     bytes.extend([0; 16]);
-    bytes.extend(words(&[0, size, data_at, size]));
+    bytes.extend(longs(&[0, size, data_at, size]));
     bytes.extend([7_u32, 7, 1, 0].iter().flat_map(|word| word.to_le_bytes()));
     bytes.extend(b"__hip_fatbin\0\0\0\0__HIP\0\0\0\0\0\0\0\0\0\0\0");
-    bytes.extend(words(&[0, size]));
+    bytes.extend(longs(&[0, size]));
     bytes.extend([data_at as u32, 0, 0, 0, 0, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()));
     assert_eq!(bytes.len() as u64, data_at);
     bytes.extend(contents);
@@ -105,11 +107,11 @@ pub fn mach_o() -> Family {
     lies("count of sections", 32 + 64, &[&[2, 100][..], &wild].concat());
     lies("section at", 32 + 72 + 48, &[&[len - 1, len][..], &wild].concat());
     for size in [u64::from(len), 1 << 32, 1 << 63, u64::MAX] {
-        let bytes = with(&base, 32 + 72 + 40, &words(&[size]));
+        let bytes = with(&base, 32 + 72 + 40, &longs(&[size]));
         family.refused(format!("section of size {size:#x}"), bytes);
     }
-    let start = super::find(&base, b"__CLANG_OFFLOAD_BUNDLE__");
-    family.refused("malformed bundle", with(&base, start + 24, &words(&[1 << 32])));
+    let start = find(&base, b"__CLANG_OFFLOAD_BUNDLE__");
+    family.refused("malformed bundle", with(&base, start + 24, &longs(&[1 << 32])));
 
     // Universal: big-endian, the magic, the count, then type, subtype, offset, size and alignment of each slice.
     let fat = |count: u32, slices: &[[u32; 5]]| {
@@ -186,7 +188,7 @@ pub fn wasm() -> Family {
     }
     family.refused("half a section after the end", joined(&[&base, b"\0\x7f"]));
     family.refused("a byte after the end", joined(&[&base, b"\0"]));
-    family.refused("malformed bundle", with(&base, 8 + 3 + 12 + 24, &words(&[1 << 32])));
+    family.refused("malformed bundle", with(&base, 8 + 3 + 12 + 24, &longs(&[1 << 32])));
     let many = module(&[0, 1, 0].repeat(20_000));
     family.holds("twenty thousand sections", many, &[]);
     family.add("another version", with(&base, 4, &[0x0d, 0, 1, 0]), Truth::Part(images));
@@ -195,12 +197,12 @@ pub fn wasm() -> Family {
 
 pub fn pe() -> Family {
     let mut family = Family::new("PE images", Form::Other);
-    let base = super::damaged::example("hip.dll");
+    let base = example("hip.dll");
     let images = super::damaged::images_of("hip.dll");
     let header = u32::from_le_bytes(base[0x3c..0x40].try_into().unwrap()) as usize;
     let optional = u16::from_le_bytes(base[header + 20..header + 22].try_into().unwrap());
     let sections = header + 24 + usize::from(optional);
-    let section = sections + super::find(&base[sections..], b".hip_fat");
+    let section = sections + find(&base[sections..], b".hip_fat");
     let len = base.len() as u32;
     let mut lies = |name: &str, at: usize, values: &[u32]| {
         for value in values {
@@ -230,7 +232,7 @@ pub fn pe() -> Family {
         let bytes = with(&base, header + 24, &magic.to_le_bytes());
         family.refused(format!("optional header's magic {magic:#x}"), bytes);
     }
-    let bundle = super::find(&base, b"CCOB");
+    let bundle = find(&base, b"CCOB");
     for (name, at, value) in
         [("total size", 8, 1_u64 << 40), ("uncompressed size", 16, 1 << 40), ("hash", 24, 0)]
     {

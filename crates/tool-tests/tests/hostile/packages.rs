@@ -1,72 +1,14 @@
 //! Packages: `llvm-offload-binary`'s containers, versions 1 and 2.
 
-use super::{Family, Form, Held, WILD, held, joined, with, words};
+use samples::binary::{ENTRY, v1, v2};
+use samples::{find, longs, with};
+
+use super::{Family, Form, Held, WILD, held, joined};
 
 const IMAGE: &[u8] = b"the image for gfx906";
 const OTHER: &[u8] = b"the image for gfx90a, longer";
 const STRINGS: &[(&str, &str)] = &[("arch", "gfx906"), ("triple", "amdgcn-amd-amdhsa")];
 const OTHERS: &[(&str, &str)] = &[("arch", "gfx90a"), ("triple", "amdgcn-amd-amdhsa")];
-
-/// Object, HIP, no flags.
-const KINDS: u64 = 0x0004_0001;
-/// Offset of the first entry's fields in an offload binary.
-const ENTRY: usize = 32;
-
-fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
-    bytes.resize(bytes.len().next_multiple_of(8), 0);
-    bytes
-}
-
-/// A package of version 1.
-pub fn v1(image: &[u8], strings: &[(&str, &str)]) -> Vec<u8> {
-    let table_at = 72 + 16 * strings.len() as u64;
-    let (mut entries, mut table) = (Vec::new(), vec![0]);
-    for text in strings.iter().flat_map(|(key, value)| [key, value]) {
-        entries.extend(words(&[table_at + table.len() as u64]));
-        table.extend(text.bytes().chain([0]));
-    }
-    let strings_len = strings.len() as u64;
-    let head = padded([entries, table].concat());
-    let image_at = 72 + head.len() as u64;
-    let size = (image_at + image.len() as u64).next_multiple_of(8);
-    let mut bytes = b"\x10\xff\x10\xad\x01\0\0\0".to_vec();
-    bytes.extend(words(&[size, 32, 40, KINDS, 72, strings_len, image_at, image.len() as u64]));
-    bytes.extend(head);
-    bytes.extend(image);
-    padded(bytes)
-}
-
-/// An image with its strings.
-type Packed<'a> = (&'a [u8], &'a [(&'a str, &'a str)]);
-
-/// A package of version 2.
-pub fn v2(images: &[Packed<'_>]) -> Vec<u8> {
-    let strings: u64 = images.iter().map(|(_, strings)| strings.len() as u64).sum();
-    let strings_at = 32 + 40 * images.len() as u64;
-    let table_at = strings_at + 24 * strings;
-    let (mut string_entries, mut table) = (Vec::new(), vec![0]);
-    for (key, value) in images.iter().flat_map(|(_, strings)| *strings) {
-        let key_at = table_at + table.len() as u64;
-        let value_at = key_at + key.len() as u64 + 1;
-        string_entries.extend(words(&[key_at, value_at, value.len() as u64]));
-        table.extend(key.bytes().chain([0]).chain(value.bytes()).chain([0]));
-    }
-    let table = padded(table);
-    let (mut image_at, mut string_at) = (table_at + table.len() as u64, strings_at);
-    let mut entries = Vec::new();
-    for (image, strings) in images {
-        let (size, count) = (image.len() as u64, strings.len() as u64);
-        entries.extend(words(&[KINDS, string_at, count, image_at, size]));
-        string_at += 24 * count;
-        image_at += size;
-    }
-    let size = image_at.next_multiple_of(8);
-    let mut bytes = b"\x10\xff\x10\xad\x02\0\0\0".to_vec();
-    bytes.extend(words(&[size, 32, images.len() as u64]));
-    bytes.extend([entries, string_entries, table].concat());
-    images.iter().for_each(|(image, _)| bytes.extend(*image));
-    padded(bytes)
-}
 
 /// A package of version 1 for `gfx906`, and what it holds.
 pub fn sample() -> (Vec<u8>, Vec<Held>) {
@@ -139,31 +81,31 @@ pub fn version_1() -> Family {
     common(&mut family, &base, 72, image_at, &images);
     family.refused("version 2, laid out as version 1", with(&base, 4, &[2]));
     for entry_size in [0, 1, 39, 41, 48, size - 32] {
-        let bytes = with(&base, 24, &words(&[entry_size]));
+        let bytes = with(&base, 24, &longs(&[entry_size]));
         family.holds(format!("entry size {entry_size}"), bytes, &images);
     }
     family.field("entry size", &base, 24, &[size - 31, size, 1 << 32, 1 << 63, u64::MAX]);
 
     let without_strings = [held("", IMAGE)];
-    family.holds("no strings", with(&base, ENTRY + 16, &words(&[0])), &without_strings);
-    let nowhere = with(&base, ENTRY + 8, &words(&[u64::MAX, 0]));
+    family.holds("no strings", with(&base, ENTRY + 16, &longs(&[0])), &without_strings);
+    let nowhere = with(&base, ENTRY + 8, &longs(&[u64::MAX, 0]));
     family.holds("no strings, beyond the end", nowhere, &without_strings);
-    family.holds("empty image", with(&base, ENTRY + 32, &words(&[0])), &[held("gfx906", b"")]);
+    family.holds("empty image", with(&base, ENTRY + 32, &longs(&[0])), &[held("gfx906", b"")]);
     let part = [held("gfx906", &IMAGE[1..2])];
-    let at = words(&[image_at as u64 + 1, 1]);
+    let at = longs(&[image_at as u64 + 1, 1]);
     family.holds("image of one byte, at an odd offset", with(&base, ENTRY + 24, &at), &part);
     let padding = [held("gfx906", &base[image_at..])];
-    family.holds("image with the padding", with(&base, ENTRY + 32, &words(&[24])), &padding);
-    family.holds("value is the last byte", with(&base, 80, &words(&[size - 1])), &without_strings);
+    family.holds("image with the padding", with(&base, ENTRY + 32, &longs(&[24])), &padding);
+    family.holds("value is the last byte", with(&base, 80, &longs(&[size - 1])), &without_strings);
 
     // The string table in the last place, and not ended.
     let mut open = v1(b"", &[("arch", "gfx906")]);
     open.truncate(88);
     open.extend(b"arch\0gfx906_open");
-    let open = with(&with(&open, 8, &words(&[104])), 72, &words(&[88, 93]));
-    family.refused("value without its NUL", with(&open, ENTRY + 24, &words(&[104, 0])));
-    let key = with(&with(&open, 72, &words(&[93])), 92, b"\0");
-    family.refused("key without its NUL", with(&key, ENTRY + 24, &words(&[104, 0])));
+    let open = with(&with(&open, 8, &longs(&[104])), 72, &longs(&[88, 93]));
+    family.refused("value without its NUL", with(&open, ENTRY + 24, &longs(&[104, 0])));
+    let key = with(&with(&open, 72, &longs(&[93])), 92, b"\0");
+    family.refused("key without its NUL", with(&key, ENTRY + 24, &longs(&[104, 0])));
     let many: Vec<(String, String)> =
         (0..500).map(|n| (format!("key{n}"), "x".repeat(n))).collect();
     let mut strings: Vec<_> = many.iter().map(|(k, v)| (&**k, &**v)).collect();
@@ -179,7 +121,7 @@ pub fn version_1() -> Family {
     let inner = v1(OTHER, OTHERS);
     let nested = [held("gfx906", &inner), Held { inner: true, ..held("gfx90a", OTHER) }];
     family.holds("a package in a package", v1(&inner, STRINGS), &nested);
-    let broken = with(&inner, ENTRY + 32, &words(&[1 << 40]));
+    let broken = with(&inner, ENTRY + 32, &longs(&[1 << 40]));
     let broken = v1(&broken, STRINGS);
     family.add("a broken package in a package", broken, super::Truth::Any);
     family
@@ -190,7 +132,7 @@ pub fn version_2() -> Family {
     let (base, images) = sample_2();
     let size = base.len() as u64;
     let strings_at = 32 + 80;
-    let image_at = super::find(&base, IMAGE);
+    let image_at = find(&base, IMAGE);
     common(&mut family, &base, strings_at, image_at, &images);
     family.refused("version 1, laid out as version 2", with(&base, 4, &[1]));
     let counts = [3, size / 40, size, 1 << 58, (1 << 60) - 1, 0x0666_6666_6666_6667];
@@ -198,11 +140,11 @@ pub fn version_2() -> Family {
     // Times 40 they come to 0, 16 and 40.
     let wraps = [1 << 61, 0x0666_6666_6666_6666 + 1, (1 << 61) + 1, (1 << 61) + 2];
     family.field("count wraps round:", &base, 24, &wraps);
-    family.holds("count 1, the second not counted", with(&base, 24, &words(&[1])), &images[..1]);
-    family.holds("count 0 in a larger one", with(&base, 24, &words(&[0])), &[]);
+    family.holds("count 1, the second not counted", with(&base, 24, &longs(&[1])), &images[..1]);
+    family.holds("count 0 in a larger one", with(&base, 24, &longs(&[0])), &[]);
     let mut empty = base[..40].to_vec();
     empty[32..].fill(0);
-    let empty = with(&with(&empty, 24, &words(&[0])), 8, &words(&[40]));
+    let empty = with(&with(&empty, 24, &longs(&[0])), 8, &longs(&[40]));
     family.holds("count 0, as LLVM 23 writes it", empty, &[]);
 
     let sizes = [size, size + 1];
@@ -242,9 +184,9 @@ pub fn sequences() -> Family {
         family.refused(format!("{name} after the end"), joined(&[&first, junk]));
         family.refused(format!("{name} between"), joined(&[&first, junk, &other]));
     }
-    let lies = with(&first, 8, &words(&[first.len() as u64 + 8]));
+    let lies = with(&first, 8, &longs(&[first.len() as u64 + 8]));
     family.refused("the first reaches into the second", joined(&[&lies, &other]));
-    let lies = with(&first, 8, &words(&[(first.len() + other.len()) as u64]));
+    let lies = with(&first, 8, &longs(&[(first.len() + other.len()) as u64]));
     family.add("the first is as long as both", joined(&[&lies, &other]), super::Truth::Any);
     let hundred: Vec<u8> = (0..500).flat_map(|_| first.clone()).collect();
     family.holds("five hundred", hundred, &vec![held("gfx906", IMAGE); 500]);

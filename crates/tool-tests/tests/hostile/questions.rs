@@ -4,8 +4,10 @@
 
 use std::path::PathBuf;
 
+use samples::bundle::{GFX90A, GFX906, HOST};
+
 use crate::common::{Row, llvm, tool};
-use crate::hostile::{Form, GFX90A, GFX906, HOST, Held, Hostile, Truth};
+use crate::hostile::{Form, Held, Hostile, Truth};
 use crate::judge::Claim;
 use crate::runs::{End, Run};
 

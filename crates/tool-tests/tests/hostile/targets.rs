@@ -1,6 +1,8 @@
 //! Targets on command lines: what `clang-offload-bundler` is to make a bundle for.
 
-use super::{Family, Form, HOST, Held, Truth, held};
+use samples::bundle::HOST;
+
+use super::{Family, Form, Held, Truth, held};
 
 /// The image for each target.
 pub const IMAGE: &[u8] = b"image";

@@ -1,6 +1,8 @@
 //! Text bundles.
 
-use super::{Family, Form, GFX906, HOST, Held, Truth, held};
+use samples::bundle::{GFX906, HOST};
+
+use super::{Family, Form, Held, Truth, held};
 
 const MARKER: &str = "# __CLANG_OFFLOAD_BUNDLE____";
 

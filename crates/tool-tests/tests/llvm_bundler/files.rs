@@ -6,6 +6,8 @@ use std::fs;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use samples::bundle::bundle;
+
 use super::harness::{Case, VARIABLES, llvm, run, theirs};
 use crate::common::{Random, new_command};
 
@@ -189,16 +191,7 @@ pub const HOSTS_ID: &str = "host-x86_64-unknown-linux-gnu-";
 
 /// A binary bundle of the host and one more image.
 pub fn string_bundle(id: &str) -> Vec<u8> {
-    let ids = [HOSTS_ID, id];
-    let table = 32 + ids.iter().map(|id| 24 + id.len()).sum::<usize>();
-    let mut bytes = b"__CLANG_OFFLOAD_BUNDLE__\x02\0\0\0\0\0\0\0".to_vec();
-    for (nth, id) in ids.iter().enumerate() {
-        for number in [table + nth, 1, id.len()] {
-            bytes.extend((number as u64).to_le_bytes());
-        }
-        bytes.extend(id.as_bytes());
-    }
-    [&bytes[..], b"hd"].concat()
+    bundle(&[(HOSTS_ID, b"h"), (id, b"d")], 1)
 }
 
 pub const RESPONSES: [(&str, &str); 4] = [

@@ -15,11 +15,12 @@ use nv_fatbin::Codec;
 use crate::common;
 use crate::edit_rig::broken::Breaker;
 use crate::edit_rig::check::{
-    Before, Depth, Edited, Rig, does_nothing, edit, is_pinned, is_refused, of,
+    Before, Depth, Edited, Rig, comes_back, does_nothing, edit, is_pinned, is_refused, is_smaller,
+    narrows, of,
 };
 use crate::edit_rig::cuda::{CUBINS, FEW, FULL, Fatbinary, Image, Units};
-use crate::edit_rig::zoo::{Linked, Shape, Units as _, World};
-use crate::edit_rig::{Complaints, command, each, memory, must, said, settle, tool};
+use crate::edit_rig::zoo::{Linked, Shape, Units as _};
+use crate::edit_rig::{Complaints, command, each, must, said, settle, tool};
 
 /// The files, and what they are like before edits.
 pub(crate) static RIG: LazyLock<Rig<Fatbinary>> = LazyLock::new(Rig::new);
@@ -77,19 +78,6 @@ fn unedited_files_have_their_intended_shape() {
         // The linked code of units is as much alike as theirs.
         let is_relocatable = matches!(units, Units::Rdc);
         expect(codes.len() == images().count() || is_relocatable, "images are alike".into());
-        for answer in
-            ["tls 43 3000\n", "data 3\n", "constructor 17\n", "relocated three\n", "build ID "]
-        {
-            expect(seen.answers.contains(answer), seen.answers.clone());
-        }
-        let is_cxx = file.world == World::Glibc;
-        let answer = "table 2\nsquare 4\ncaught a circle has none\n";
-        expect(seen.answers.contains(answer) == is_cxx, seen.answers.clone());
-        let is_referred = units == Units::Referred;
-        expect(
-            seen.answers.contains("is it a container? 1\n") == is_referred,
-            seen.answers.clone(),
-        );
         let is_odd = |line: &&str| !line.starts_with("fatbinary ") || line.contains(" not ");
         expect(!seen.log.lines().any(|line| is_odd(&line)), seen.log.clone());
         let (linked, prelinked, variables) = match units {
@@ -110,11 +98,7 @@ fn unedited_files_have_their_intended_shape() {
             let found = seen.log.matches(line).count();
             expect(found == count, format!("{line:?} {found} times in\n{}", seen.log));
         }
-        // A copy is a right edit that changes nothing.
-        let copy = tempfile::tempdir().unwrap();
-        let path = copy.path().join(file.name);
-        fs::copy(&file.path, &path).unwrap();
-        complaints.extend(of(file.name, RIG.check(file, &path, containers, Depth::Survival)));
+        complaints.extend(RIG.unedited(file, units == Units::Referred));
         complaints
     }));
 }
@@ -208,13 +192,7 @@ fn broken_pointers_are_seen() {
 #[test]
 fn broken_layouts_are_seen() {
     let rejected = |name: &str, complaint: &str, break_it: fn(Breaker) -> Breaker| {
-        let file = RIG.file(name);
-        let broken = break_it(Breaker::new(file)).finish();
-        let complaints = memory::compare(&fs::read(&file.path).unwrap(), &broken).join("\n");
-        assert!(
-            complaints.contains(complaint),
-            "{complaint:?} is not among the complaints:\n{complaints}"
-        );
+        RIG.layout_is_rejected(name, complaint, break_it);
     };
     let wrapper = ".nvFatBinSegment: a wrapper differs in more than its pointer";
     rejected("so-bfd", wrapper, |file| {
@@ -243,10 +221,7 @@ fn files_thinned_to_one_target_are_right() {
         let expected = only(file, |target| ["sm_80", "compute_80"].contains(&target));
         RIG.edit_and_check(file, &words, &expected, Depth::Survival, |edited| {
             let mut complaints = does_nothing(file, edited, &words)?;
-            let is_smaller = edited.bytes().len() < fs::read(&file.path).unwrap().len();
-            if is_smaller == edited.said.contains("could not be removed from the file") {
-                complaints.push(format!("is it smaller? {is_smaller}; said {:?}", edited.said));
-            }
+            complaints.extend(is_smaller(file, edited));
             Ok(complaints)
         })
     }));
@@ -342,15 +317,7 @@ fn files_with_dropped_targets_keep_the_others() {
         let words = ["thin", "--drop", "sm_75"];
         let expected = only(file, |target| !["sm_75", "compute_75"].contains(&target));
         RIG.edit_and_check(file, &words, &expected, Depth::Messages, |edited| {
-            // Thinned further it is what it would have become at once.
-            let narrower = ["thin", "--keep", "sm_80", "--exact"];
-            let twice = edit(file, &edited.path(), &narrower)?.bytes();
-            let once = edit(file, &file.path, &narrower)?.bytes();
-            Ok(if twice == once {
-                vec![]
-            } else {
-                vec!["thinned twice it is something else".into()]
-            })
+            narrows(file, edited, &["thin", "--keep", "sm_80", "--exact"])
         })
     }));
 }
@@ -374,10 +341,7 @@ fn compressed_files_are_right() {
             if !units(file).codecs().iter().eq(&["none"]) {
                 return Ok(complaints);
             }
-            let back = edit(file, &edited.path(), &["decompress"])?;
-            if back.bytes() != fs::read(&file.path).unwrap() {
-                complaints.push("decompressed it is not what it was".into());
-            }
+            complaints.extend(comes_back(file, edited)?);
             Ok(complaints)
         })
     }));

@@ -11,7 +11,8 @@ use flate2::write::GzEncoder;
 use bundle_format::text::Leader;
 
 use crate::common::{new_command, stderr, tool};
-use crate::packages::make::{self, Around, Made};
+use samples::bundle;
+use samples::packages::{self, Around, Made};
 
 /// Zeros in each input: as many as 1 MB of gzip can hold, or fewer for a quick run. Inputs that are decompressed as a whole
 /// have as many as are just allowed, but where the limit is tried.
@@ -20,7 +21,7 @@ fn zeros(input: &str, limit: &str) -> u64 {
         (ZEROS | ONE_IMAGE | TEXT, "") => 450 << 20,
         (TWO, "") => 400 << 20,
         (ONE_IMAGE | TEXT | TWO, _) => 28 << 20,
-        _ if faulty::is_thorough() => 1000 << 20,
+        _ if samples::faulty::is_thorough() => 1000 << 20,
         (SIX_TAR_FILES, _) => 16 << 20,
         _ => 68 << 20,
     }
@@ -35,7 +36,7 @@ const TWO: &str = "a zip file of two compressed bundles";
 /// Writes a tar file with one member, a gzip stream, whose contents start with some bytes.
 fn tar_gz(place: &Path, name: &str, start: &[u8], len: u64) {
     let mut out = GzEncoder::new(fs::File::create(place).unwrap(), Compression::best());
-    out.write_all(&make::tar_header(name.as_bytes(), len, b'0', b"")).unwrap();
+    out.write_all(&packages::tar_header(name.as_bytes(), len, b'0', b"")).unwrap();
     out.write_all(start).unwrap();
     let rest = len.next_multiple_of(512) - start.len() as u64 + 1024;
     std::io::copy(&mut repeat(0).take(rest), &mut out).unwrap();
@@ -64,8 +65,7 @@ fn bundle(len: u64) -> Vec<u8> {
     let at = bundle.windows(4).position(|bytes| bytes == b"\x7fELF").unwrap();
     let mut image = bundle[at..].to_vec();
     image.resize(usize::try_from(len).unwrap(), 0);
-    let layout = bundle_format::layout([("hipv4-amdgcn-amd-amdhsa--gfx1030", len)], 1).unwrap();
-    layout.to_vec(&[&image[..]]).unwrap()
+    bundle::bundle(&[("hipv4-amdgcn-amd-amdhsa--gfx1030", &image)], 1)
 }
 
 /// Makes the input with this name in the table.
@@ -75,7 +75,7 @@ fn make(place: &Path, name: &str, limit: &str) {
         SIX_TAR_FILES => {
             let inner = (1..6)
                 .rev()
-                .map(|depth| make::tar_header(b"in.tar", len + 4096 * depth, b'0', b""));
+                .map(|depth| packages::tar_header(b"in.tar", len + 4096 * depth, b'0', b""));
             tar_gz(place, "in.tar", &inner.collect::<Vec<_>>().concat(), len + 6 * 4096);
         }
         "a zip file of zeros in a tar file, gzip" => tar_gz(place, "a.zip", b"PK\x03\x04", len),
@@ -94,7 +94,7 @@ fn make(place: &Path, name: &str, limit: &str) {
         TWO => {
             let one = ccob(bundle(len), MOST / 2);
             let members = ["a", "b"].map(|name| Made::new(name, &one[..]));
-            fs::write(place, make::zip(&members, &Around::default())).unwrap();
+            fs::write(place, packages::zip(&members, &Around::default())).unwrap();
         }
         _ => panic!("{name}: no such input"),
     }
@@ -122,7 +122,7 @@ fn each_row_of_the_table_keeps_to_its_memory() {
     for row in rows {
         let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
         let [input, limit, memory, commands] = cells[..] else { panic!("{row}") };
-        if limit.is_empty() && !faulty::is_thorough() {
+        if limit.is_empty() && !samples::faulty::is_thorough() {
             continue;
         }
         if made != (input, limit) {
@@ -162,5 +162,5 @@ fn each_row_of_the_table_keeps_to_its_memory() {
             count += 1;
         }
     }
-    assert_eq!(count, if faulty::is_thorough() { 127 } else { 62 });
+    assert_eq!(count, if samples::faulty::is_thorough() { 127 } else { 62 });
 }

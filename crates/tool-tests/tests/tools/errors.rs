@@ -10,8 +10,8 @@ use bundle_format::{Bundle, EntryId, Request};
 use byte_parts::{Layout, Parts, Source};
 use codecs::{Codec, Input};
 use device_select::Device;
-use faulty::{Fault, Rig};
 use object_edit::NewSections;
+use samples::faulty::{Fault, Rig};
 
 use crate::common::data;
 use crate::machine;

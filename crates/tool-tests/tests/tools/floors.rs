@@ -89,12 +89,12 @@ fn dependencies_point_down() {
         let used = dependencies(manifest);
         let used = used.into_iter().filter(is_ours);
         let Some(floor) = floor_of(name) else {
-            // Crates for tests only: failing streams, and the checks of the fuzz targets and of the tools, which use all.
+            // Crates for tests only: makers of files, and the checks of the fuzz targets and of the tools, which use all.
             assert!(
-                ["faulty", "oracles", "tool-tests"].contains(&name.as_str()),
+                ["samples", "oracles", "tool-tests"].contains(&name.as_str()),
                 "the table of floors lacks {name}"
             );
-            assert!(name != "faulty" || used.count() == 0, "{name} uses crates of ours");
+            assert!(name != "samples" || used.count() == 0, "{name} uses crates of ours");
             continue;
         };
         for used in used {

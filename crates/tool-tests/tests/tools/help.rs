@@ -141,9 +141,10 @@ fn drop_in_tools_have_help_and_a_manual_page() {
 #[cfg(unix)]
 mod runs {
     use std::fs;
-    use std::io::{Cursor, Write};
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
+
+    use samples::packages;
 
     use super::{commands, examples, help};
     use crate::common::machine::runnable_directory;
@@ -253,19 +254,10 @@ mod runs {
     /// Returns a wheel with a library.
     fn wheel() -> Vec<u8> {
         let library = fs::read(data("hip-two-units.so")).unwrap();
-        let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
-        for (name, bytes) in [
-            ("foo/libfoo.so", &library[..]),
-            ("foo-1.0.dist-info/WHEEL", b"Wheel-Version: 1.0\nTag: py3-none-any\n"),
-            (
-                "foo-1.0.dist-info/RECORD",
-                b"foo/libfoo.so,,\nfoo-1.0.dist-info/WHEEL,,\nfoo-1.0.dist-info/RECORD,,\n",
-            ),
-        ] {
-            out.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
-            out.write_all(bytes).unwrap();
-        }
-        out.finish().unwrap().into_inner()
+        packages::zip(
+            &packages::wheel(&[("foo/libfoo.so", &library)]),
+            &packages::Around::default(),
+        )
     }
 
     fn parent(path: &Path) -> PathBuf {

@@ -1,27 +1,15 @@
 //! `offload` on offload binaries in `.hip_fatbin`.
 
-#[path = "../../../fat-edit/tests/linked/mod.rs"]
-mod linked;
-#[path = "../../../fat-edit/tests/linked_pe/mod.rs"]
-mod linked_pe;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 
 use crate::common::{offload, stderr, stdout};
-use linked::{Linked, Style};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
-
-/// An AMD code object for the machine of this number, V5.
-fn code_object(machine: u8, size: usize) -> Vec<u8> {
-    let mut elf = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
-    elf.resize(64, 0);
-    (elf[16], elf[18], elf[20], elf[48], elf[52]) = (3, 224, 1, machine, 64);
-    elf.resize(size, 0x55);
-    elf
-}
+use samples::device::amd_of;
+use samples::linked::{Linked, Style};
+use samples::{linked, linked_pe};
 
 /// A translation unit with code for these processors.
 fn unit(version: FormatVersion, archs: &[&str]) -> Vec<u8> {
@@ -31,7 +19,7 @@ fn unit(version: FormatVersion, archs: &[&str]) -> Vec<u8> {
         "gfx1100" => ("amdgpu11.00-amd-amdhsa", 0x41),
         arch => panic!("{arch}"),
     };
-    let images: Vec<_> = archs.iter().map(|arch| code_object(known(arch).1, 9000)).collect();
+    let images: Vec<_> = archs.iter().map(|arch| amd_of(known(arch).1, 9000)).collect();
     let entries: Vec<_> = (archs.iter().zip(&images))
         .map(|(arch, image)| {
             ImageEntry::new(image.len() as u64)
@@ -137,7 +125,7 @@ fn dlls_are_read_as_libraries_are() {
         }
 
         let image = place.path().join("image");
-        fs::write(&image, code_object(0x41, 500)).unwrap();
+        fs::write(&image, amd_of(0x41, 500)).unwrap();
         let what = format!("gfx1100={}", image.display());
         let output = offload([&["replace", file.to_str().unwrap(), &what][..], &out].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -5,7 +5,7 @@ use crate::library;
 
 #[test]
 fn every_file_is_refused_or_read_correctly() {
-    let files = all(if faulty::is_thorough() { Scale::Full } else { Scale::Long });
+    let files = all(if samples::faulty::is_thorough() { Scale::Full } else { Scale::Long });
     assert!(files.len() > 1000, "only {}", files.len());
     let mut wrong = Vec::new();
     for file in &files {

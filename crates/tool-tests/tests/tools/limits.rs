@@ -57,7 +57,7 @@ const COMMANDS: [&[&str]; 5] = [
 fn every_command_works_with_little_memory() {
     let place = tempfile::tempdir().unwrap();
     for (name, make) in hostile::ALL {
-        let bytes = make(if faulty::is_thorough() { 128 << 10 } else { 8 << 10 });
+        let bytes = make(if samples::faulty::is_thorough() { 128 << 10 } else { 8 << 10 });
         fs::write(place.path().join("input"), &bytes).unwrap();
         fs::write(place.path().join("member"), &bytes).unwrap();
         for args in COMMANDS {
@@ -75,7 +75,7 @@ const LISTED: usize = 16;
 #[test]
 fn a_listing_grows_in_proportion_to_the_file() {
     for (name, make) in hostile::ALL {
-        let bytes = make(if faulty::is_thorough() { 512 << 10 } else { 64 << 10 });
+        let bytes = make(if samples::faulty::is_thorough() { 512 << 10 } else { 64 << 10 });
         let listing = fat_object::list(Cursor::new(&bytes), &Options::default()).unwrap();
         let mut paths = BTreeMap::new();
         let mut held = 0;
@@ -104,7 +104,7 @@ fn a_listing_grows_in_proportion_to_the_file() {
 fn names_that_share_bytes_do_not_add_up() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
-    let size = if faulty::is_thorough() { 2 << 20 } else { 1 << 20 };
+    let size = if samples::faulty::is_thorough() { 2 << 20 } else { 1 << 20 };
     let input = |make: hostile::Make| fs::write(place.join("input"), make(size)).unwrap();
     input(hostile::bundle_of_long_and_short_ids);
     let listed = offload(place, &["ls", "input"]);
@@ -132,7 +132,7 @@ fn names_that_share_bytes_do_not_add_up() {
 fn many_images_are_extracted_one_by_one() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
-    let size = if faulty::is_thorough() { 512 } else { 32 };
+    let size = if samples::faulty::is_thorough() { 512 } else { 32 };
     fs::write(place.join("input"), hostile::bundle_of_unknown_processors(size << 10)).unwrap();
     offload(place, &["extract", "input", "-o", "images"]);
     assert!(fs::read_dir(place.join("images")).unwrap().count() > 17 * size);
@@ -151,7 +151,7 @@ fn decompression_keeps_to_the_limit() {
     for make in [hostile::zlib_bomb as hostile::Make, hostile::zstd_bomb] {
         // 16 MB.
         fs::write(place.join("input"), make(16 << 10)).unwrap();
-        let commands = if faulty::is_thorough() { &COMMANDS[..] } else { &COMMANDS[2..] };
+        let commands = if samples::faulty::is_thorough() { &COMMANDS[..] } else { &COMMANDS[2..] };
         for args in commands.iter().copied() {
             let args = [args, &["--max-decompressed", "4M"]].concat();
             let output = offload(place, &args);

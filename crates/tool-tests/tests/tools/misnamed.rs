@@ -5,6 +5,9 @@ use std::process::Output;
 
 use crate::common::{new_command, stderr, stdout, tool};
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
+use samples::bundle::bundle;
+use samples::device::{amd, new_cubin};
+use samples::fatbin::{Made, fatbin};
 use tempfile::TempDir;
 
 /// A directory in which `offload` runs.
@@ -29,27 +32,6 @@ impl Place {
     }
 }
 
-/// The header of a code object, V5.
-fn code_object(flags: u32) -> Vec<u8> {
-    let mut file = b"\x7fELF\x02\x01\x01\x40\x03".to_vec();
-    file.resize(64, 0);
-    file[18] = 224;
-    file[48..52].copy_from_slice(&flags.to_le_bytes());
-    file
-}
-
-/// A bundle with one image.
-fn bundle(id: &str, image: &[u8], align: u64) -> Vec<u8> {
-    bundle_format::layout([(id, image.len() as u64)], align).unwrap().to_vec(&[image]).unwrap()
-}
-
-/// A cubin for this number, as CUDA 13 writes it.
-fn cubin(sm: u32) -> Vec<u8> {
-    let mut file = code_object(0x0600_0004 | sm << 8);
-    (file[7], file[8], file[18]) = (0x41, 8, 190);
-    file
-}
-
 /// An offload binary with one image.
 fn package(
     version: FormatVersion,
@@ -66,21 +48,10 @@ fn package(
     offload_binary::layout(version, &[entry]).unwrap().to_vec(&[image]).unwrap()
 }
 
-/// A fatbinary with one cubin.
-fn fatbinary(sm: u8, image: &[u8]) -> Vec<u8> {
-    let mut file = b"\x50\xed\x55\xba\x01\x00\x10\x00".to_vec();
-    file.extend((64 + image.len() as u64).to_le_bytes());
-    let mut entry = vec![2, 0, 1, 1, 64, 0, 0, 0];
-    entry.extend((image.len() as u64).to_le_bytes());
-    entry.resize(64, 0);
-    (entry[28], entry[40]) = (sm, 1);
-    [file, entry, image.to_vec()].concat()
-}
-
 /// Files of every kind with one image for another GPU than its entry says: name of the kind, target of the entry, target
 /// of the image, bytes.
 fn misnamed() -> Vec<(String, &'static str, &'static str, Vec<u8>)> {
-    let amd = code_object(0x549);
+    let amd = amd(0x549);
     let (amdgcn, amdgpu) = ("amdgcn-amd-amdhsa", "amdgpu9.06-amd-amdhsa");
     let nvptx = "nvptx64-nvidia-cuda";
     let mut files = vec![
@@ -88,21 +59,21 @@ fn misnamed() -> Vec<(String, &'static str, &'static str, Vec<u8>)> {
             "bundle".to_owned(),
             "gfx906",
             "gfx1250",
-            bundle("hipv4-amdgcn-amd-amdhsa--gfx906", &amd, 4096),
+            bundle(&[("hipv4-amdgcn-amd-amdhsa--gfx906", &amd)], 4096),
         ),
         (
             "cuda bundle".to_owned(),
             "sm_80",
             "sm_90",
-            bundle("cuda-nvptx64-nvidia-cuda--sm_80", &cubin(90), 8),
+            bundle(&[("cuda-nvptx64-nvidia-cuda--sm_80", &new_cubin(90))], 8),
         ),
         (
             "openmp bundle".to_owned(),
             "sm_80",
             "sm_90",
-            bundle("openmp-nvptx64-nvidia-cuda--sm_80", &cubin(90), 8),
+            bundle(&[("openmp-nvptx64-nvidia-cuda--sm_80", &new_cubin(90))], 8),
         ),
-        ("fatbinary".to_owned(), "sm_80", "sm_90", fatbinary(80, &cubin(90))),
+        ("fatbinary".to_owned(), "sm_80", "sm_90", fatbin(&[Made::cubin(80, &new_cubin(90))])),
     ];
     for version in [FormatVersion::V1, FormatVersion::V2, FormatVersion::V3] {
         for (kind, triple, arch, holds, image) in [
@@ -111,9 +82,9 @@ fn misnamed() -> Vec<(String, &'static str, &'static str, Vec<u8>)> {
             (OffloadKind::OPENMP, amdgcn, "gfx906", "gfx1250", amd.clone()),
             (OffloadKind::OPENMP, amdgpu, "gfx906", "gfx1250", amd.clone()),
             (OffloadKind::SYCL, amdgcn, "gfx906", "gfx1250", amd.clone()),
-            (OffloadKind::CUDA, nvptx, "sm_80", "sm_90", cubin(90)),
-            (OffloadKind::OPENMP, nvptx, "sm_80", "sm_90", cubin(90)),
-            (OffloadKind::SYCL, nvptx, "sm_80", "sm_90", cubin(90)),
+            (OffloadKind::CUDA, nvptx, "sm_80", "sm_90", new_cubin(90)),
+            (OffloadKind::OPENMP, nvptx, "sm_80", "sm_90", new_cubin(90)),
+            (OffloadKind::SYCL, nvptx, "sm_80", "sm_90", new_cubin(90)),
         ] {
             let file = package(version, kind, triple, arch, &image);
             let name = format!("version {version}, {kind}, {triple}");

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::common::{self, new_command, stderr, tool};
+use samples::binary::llvm_22;
 use tempfile::{TempDir, tempdir};
 
 fn run_with(place: &TempDir, args: &[&str], input: &[u8]) -> Output {
@@ -15,23 +16,6 @@ fn good(place: &TempDir, args: &[&str]) {
     let output = run_with(place, args, b"");
     assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
 }
-
-fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .map(|c| u8::try_from(c.to_digit(16).unwrap()).unwrap())
-        .collect();
-    digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect()
-}
-
-/// `llvm-offload-binary -o v1.bin --image=file=a.o,triple=nvptx64-nvidia-cuda,arch=sm_70,kind=cuda` of LLVM 22.1.8,
-/// where a.o holds `hello image`.
-const V1: &str = "10ff10ad01000000 a000000000000000 2000000000000000 2800000000000000
-    0100020000000000 4800000000000000 0200000000000000 9000000000000000
-    0b00000000000000 6900000000000000 8900000000000000 6e00000000000000
-    7500000000000000 0061726368007472 69706c65006e7670 747836342d6e7669
-    6469612d63756461 00736d5f37300000 68656c6c6f20696d 6167650000000000";
 
 const IMAGE: &str = "--image=file=a.o,triple=nvptx64-nvidia-cuda,arch=sm_70,kind=cuda";
 
@@ -55,7 +39,7 @@ fn many_images_need_few_open_files() {
     fs::write(place.path().join("response"), format!("-o many '{image}'")).unwrap();
     few(&place, &["@response"]);
     let many = fs::read(place.path().join("many")).unwrap();
-    assert_eq!(many, hex(V1).repeat(IMAGES));
+    assert_eq!(many, llvm_22().repeat(IMAGES));
     let dir = tempdir().unwrap();
     fs::write(dir.path().join("many"), many).unwrap();
     few(&dir, &["many"]);
@@ -74,7 +58,7 @@ fn pipes_and_devices_are_not_replaced() {
         &["-o", "/dev/stdout", &IMAGE.replace("a.o", "/dev/stdin")],
         b"hello image",
     );
-    let mut expected = hex(V1);
+    let mut expected = llvm_22();
     expected[32] = 0;
     assert_eq!(output.stdout, expected, "{}", stderr(&output));
 }
@@ -95,5 +79,5 @@ fn a_name_need_not_be_utf_8() {
         .status()
         .unwrap();
     assert!(status.success());
-    assert_eq!(fs::read(place.path().join(name(b"\xfe"))).unwrap(), hex(V1));
+    assert_eq!(fs::read(place.path().join(name(b"\xfe"))).unwrap(), llvm_22());
 }

@@ -6,11 +6,8 @@ use std::io::Write;
 use crate::common::{data, stderr, stdout};
 use crate::wheels::Place;
 
-#[allow(dead_code, reason = "the tests of gpu-packages use all of it")]
-#[path = "../../../gpu-packages/tests/all/make.rs"]
-pub(crate) mod make;
-
-use make::{Around, Made};
+use samples::ar;
+use samples::packages::{self, Around, Made};
 
 fn hip() -> Vec<u8> {
     fs::read(data("hip.o")).unwrap()
@@ -63,8 +60,8 @@ fn members_are_read_again_where_too_little_was_kept() {
         fs::write(place.path("directory").join(name), bytes).unwrap();
     }
     let deflated = files.map(|(name, bytes)| Made::new(name, bytes));
-    fs::write(place.path("a.zip"), make::zip(&deflated, &Around::default())).unwrap();
-    fs::write(place.path("a.tar.zst"), zstd(&make::tar(&files))).unwrap();
+    fs::write(place.path("a.zip"), packages::zip(&deflated, &Around::default())).unwrap();
+    fs::write(place.path("a.tar.zst"), zstd(&packages::tar(&files))).unwrap();
     let ask = ["match", "--json", "--gpu", "gfx1100"];
     let rows = |name: &str, separator| {
         let answer = place.succeeds(&[&ask[..], &[name]].concat());
@@ -81,17 +78,17 @@ fn packages_of_all_kinds_are_looked_into() {
     let hip = hip();
     let files: [(&str, &[u8]); 3] =
         [("usr/share/doc/a.txt", b"text"), ("usr/lib/hip.o", &hip), ("empty", b"")];
-    let tar = make::tar(&files);
+    let tar = packages::tar(&files);
     let made = files.map(|(name, bytes)| Made::new(name, bytes));
-    let zip = make::zip(&made, &Around::default());
-    let nested = make::tar(&[(
+    let zip = packages::zip(&made, &Around::default());
+    let nested = packages::tar(&[(
         "one.zip",
-        &make::zip(&[Made::new("in/two.tgz", make::gzip(&tar))], &Around::default()),
+        &packages::zip(&[Made::new("in/two.tgz", packages::gzip(&tar))], &Around::default()),
     )]);
-    let compressed = make::zip(
+    let compressed = packages::zip(
         &[
-            Made::new("a.o.zst.gz", make::gzip(&zstd(&hip))),
-            Made::new("text.gz", make::gzip(b"text")),
+            Made::new("a.o.zst.gz", packages::gzip(&zstd(&hip))),
+            Made::new("text.gz", packages::gzip(b"text")),
         ],
         &Around::default(),
     );
@@ -100,17 +97,17 @@ fn packages_of_all_kinds_are_looked_into() {
     assert_eq!(alone.len(), 5);
     for (name, bytes, member) in [
         ("a.tar", tar.clone(), "usr/lib/hip.o"),
-        ("a.tar.gz", make::gzip(&tar), "usr/lib/hip.o"),
+        ("a.tar.gz", packages::gzip(&tar), "usr/lib/hip.o"),
         ("a.tar.zst", zstd(&tar), "usr/lib/hip.o"),
         ("a.zip", zip.clone(), "usr/lib/hip.o"),
-        ("a.deb", make::deb(&files, ".zst", zstd), "usr/lib/hip.o"),
-        ("a.rpm", make::rpm(&make::gzip(&make::cpio(&files))), "usr/lib/hip.o"),
-        ("a.conda", make::conda(zstd(&tar), zstd(&make::tar(&[]))), "usr/lib/hip.o"),
+        ("a.deb", packages::deb(&files, ".zst", zstd), "usr/lib/hip.o"),
+        ("a.rpm", packages::rpm(&packages::gzip(&packages::cpio(&files))), "usr/lib/hip.o"),
+        ("a.conda", packages::conda(zstd(&tar), zstd(&packages::tar(&[]))), "usr/lib/hip.o"),
         ("nested.tar", nested, "one.zip:in/two.tgz:usr/lib/hip.o"),
         // Single files that are compressed.
-        ("a.o.gz", make::gzip(&hip), "contents"),
+        ("a.o.gz", packages::gzip(&hip), "contents"),
         ("a.o.zst", zstd(&hip), "contents"),
-        ("a.zip.gz", make::gzip(&zip), "contents:usr/lib/hip.o"),
+        ("a.zip.gz", packages::gzip(&zip), "contents:usr/lib/hip.o"),
         ("b.zip", compressed, "a.o.zst.gz:contents:contents"),
     ] {
         fs::write(place.path(name), bytes).unwrap();
@@ -142,7 +139,7 @@ fn zip_files_after_programs_in_packages_are_looked_into() {
     let hip = hip();
     let after = |prefix: Vec<u8>| {
         let around = Around { prefix, ..Around::default() };
-        make::zip(&[Made::new("in/hip.o", &hip[..])], &around)
+        packages::zip(&[Made::new("in/hip.o", &hip[..])], &around)
     };
     let program = after(hip.clone());
     let files: [(&str, &[u8]); 2] =
@@ -151,9 +148,12 @@ fn zip_files_after_programs_in_packages_are_looked_into() {
     let place = Place::with("hip.o", &hip);
     let alone = images(&place, "hip.o");
     for (name, bytes) in [
-        ("a.zip", make::zip(&made, &Around::default())),
-        ("stored.zip", make::zip(&made.map(|made| Made { method: 0, ..made }), &Around::default())),
-        ("a.tar.zst", zstd(&make::tar(&files))),
+        ("a.zip", packages::zip(&made, &Around::default())),
+        (
+            "stored.zip",
+            packages::zip(&made.map(|made| Made { method: 0, ..made }), &Around::default()),
+        ),
+        ("a.tar.zst", zstd(&packages::tar(&files))),
     ] {
         fs::write(place.path(name), bytes).unwrap();
         for member in ["a.pyz:in/hip.o", "bin/program:in/hip.o"] {
@@ -169,7 +169,7 @@ fn zip_files_after_programs_in_packages_are_looked_into() {
 #[test]
 fn shares_of_images_in_streams_are_those_of_the_file() {
     let fatbinary = fs::read(data("kernels.fatbin")).unwrap();
-    let place = Place::with("a.bin", &[b"\x01\0\x02", &make::gzip(&fatbinary)[..]].concat());
+    let place = Place::with("a.bin", &[b"\x01\0\x02", &packages::gzip(&fatbinary)[..]].concat());
     let listed = place.succeeds(&["ls", "--totals", "a.bin"]);
     let shares = listed.lines().filter_map(|line| line.strip_suffix(" %")?.split(' ').next_back());
     let shares: Vec<f64> = shares.map(|share| share.parse().unwrap()).collect();
@@ -187,7 +187,7 @@ fn compressed_files_for_one_gpu_each_are_one_question() {
     fs::write(place.path("pkg/kernel_gfx1031.hipfb.zst"), zstd(&bundle)).unwrap();
     let files = ["kernel_gfx1030.hipfb.zst", "kernel_gfx1031.hipfb.zst"];
     let zip = files.map(|name| Made::new(name, fs::read(place.path("pkg").join(name)).unwrap()));
-    fs::write(place.path("a.zip"), make::zip(&zip, &Around::default())).unwrap();
+    fs::write(place.path("a.zip"), packages::zip(&zip, &Around::default())).unwrap();
     let answer = |gpu: &str| stdout(&place.offload(&["match", "--gpu", gpu, "pkg", "a.zip"]));
     assert_eq!(
         answer("gfx1030"),
@@ -207,9 +207,9 @@ fn the_damage_of_a_package_is_one_of_each_member() {
     let place = Place::with("hip.o", &hip);
     let noise: Vec<u8> =
         (0..200_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
-    let mut damaged = make::gzip(&make::tar(&[("hip.o", &hip), ("noise", &noise)]));
+    let mut damaged = packages::gzip(&packages::tar(&[("hip.o", &hip), ("noise", &noise)]));
     damaged.truncate(damaged.len() - 1000);
-    let nested = make::tar(&[("in.tgz", &damaged), ("well.o", &hip)]);
+    let nested = packages::tar(&[("in.tgz", &damaged), ("well.o", &hip)]);
     fs::write(place.path("damaged.tgz"), damaged).unwrap();
     fs::write(place.path("nested.tar"), nested).unwrap();
     for member in ["damaged.tgz:hip.o", "nested.tar:in.tgz:hip.o", "nested.tar:in.tgz"] {
@@ -230,32 +230,38 @@ fn the_damage_of_a_package_is_one_of_each_member() {
 fn no_command_passes_over_what_programs_read_differently() {
     let hip = hip();
     let place = Place::with("hip.o", &hip);
-    let plain = |members: &[Made]| make::zip(members, &Around::default());
+    let plain = |members: &[Made]| packages::zip(members, &Around::default());
     let mut encrypted = plain(&[Made::new("hip.o", &hip[..])]);
     let central = encrypted.windows(4).position(|window| window == b"PK\x01\x02").unwrap();
     encrypted[6] |= 1;
     encrypted[central + 8] |= 1;
-    let mut link = make::wheel(&[("foo/hip.o", &hip)]);
+    let mut link = packages::wheel(&[("foo/hip.o", &hip)]);
     link[0].mode = 0o120_777;
-    let mut two_records = make::wheel(&[("foo/hip.o", &hip)]);
+    let mut two_records = packages::wheel(&[("foo/hip.o", &hip)]);
     two_records.push(Made::new("bar-1.0.dist-info/RECORD", ""));
     let global = |header: &[u8]| {
-        let mut file = make::tar_header(b"g", header.len() as u64, b'g', b"");
-        file.extend(make::padded(header));
-        [file, make::tar(&[("hip.o", &hip)])].concat()
+        let mut file = packages::tar_header(b"g", header.len() as u64, b'g', b"");
+        file.extend(packages::padded(header));
+        [file, packages::tar(&[("hip.o", &hip)])].concat()
     };
-    let mut sparse = make::tar(&[("hip.o", &hip)]);
+    let mut sparse = packages::tar(&[("hip.o", &hip)]);
     sparse[156] = b'S';
-    make::sum(&mut sparse[..512]);
-    let mut two_data = make::deb(&[("hip.o", &hip)], "", <[u8]>::to_vec);
-    two_data.extend(&make::ar(&[("data.tar.gz", &make::gzip(&make::tar(&[("evil", &hip)])))])[8..]);
+    packages::sum(&mut sparse[..512]);
+    let mut two_data = packages::deb(&[("hip.o", &hip)], "", <[u8]>::to_vec);
+    two_data.extend(
+        &ar::raw(&[("data.tar.gz", &packages::gzip(&packages::tar(&[("evil", &hip)])))])[8..],
+    );
     for (name, bytes, words) in [
         ("encrypted.zip", encrypted, "encrypted.zip:hip.o: the member is encrypted"),
         ("link.whl", plain(&link), "link.whl:foo/hip.o: a symbolic link by its mode"),
         ("two.whl", plain(&two_records), "two.whl: expected one .dist-info directory, "),
         ("global.tar", global(b"13 path=evil\n"), "global.tar:evil: a global header sets path"),
         ("sparse.tar", sparse, "sparse.tar:hip.o: the map of a sparse file: "),
-        ("same.tar", make::tar(&[("hip.o", &hip), ("./hip.o", b"")]), "same.tar:hip.o: several"),
+        (
+            "same.tar",
+            packages::tar(&[("hip.o", &hip), ("./hip.o", b"")]),
+            "same.tar:hip.o: several",
+        ),
         ("two.deb", two_data, "two.deb:data.tar.gz: deb: dpkg reads the first data.tar"),
     ] {
         fs::write(place.path(name), bytes).unwrap();
@@ -279,13 +285,13 @@ fn no_command_passes_over_what_programs_read_differently() {
 #[test]
 fn sparse_members_are_looked_into_and_not_edited() {
     let hip = hip();
-    let mut tar = make::tar_header(b"hip.o", hip.len() as u64, b'S', b"");
+    let mut tar = packages::tar_header(b"hip.o", hip.len() as u64, b'S', b"");
     let size = format!("{:011o}\0", hip.len() + 100);
     tar[386..410].copy_from_slice(format!("00000000000\0{:011o}\0", hip.len()).as_bytes());
     tar[483..495].copy_from_slice(size.as_bytes());
-    make::sum(&mut tar);
-    tar.extend(make::padded(&hip));
-    tar.extend(make::tar(&[("other.o", &hip)]));
+    packages::sum(&mut tar);
+    tar.extend(packages::padded(&hip));
+    tar.extend(packages::tar(&[("other.o", &hip)]));
     let place = Place::with("a.tar", &tar);
     fs::write(place.path("hip.o"), &hip).unwrap();
     assert_eq!(images(&place, "a.tar:other.o"), images(&place, "hip.o"));
@@ -303,9 +309,9 @@ fn match_answers_for_packages_in_a_line() {
     place.succeeds(&["thin", "--keep", "gfx906", "hip.o", "-o", "small.o"]);
     let small = fs::read(place.path("small.o")).unwrap();
     let files: [(&str, &[u8]); 3] = [("a.o", &hip), ("b.o", &small), ("c.o", &small)];
-    fs::write(place.path("a.tar"), make::tar(&files)).unwrap();
-    fs::write(place.path("b.tar"), make::tar(&files[1..])).unwrap();
-    fs::write(place.path("c.tar"), make::tar(&files[..2])).unwrap();
+    fs::write(place.path("a.tar"), packages::tar(&files)).unwrap();
+    fs::write(place.path("b.tar"), packages::tar(&files[1..])).unwrap();
+    fs::write(place.path("c.tar"), packages::tar(&files[..2])).unwrap();
     let output =
         place.offload(&["match", "--gpu", "gfx1100,sm_90", "a.tar", "b.tar", "c.tar", "hip.o"]);
     assert_eq!(output.status.code(), Some(1));
@@ -327,7 +333,7 @@ fn lists_of_installed_packages_in_an_archive_are_told() {
         ("site/foo-1.0.dist-info/RECORD", b"foo/hip.o,,\n"),
         ("other/bar-1.0.dist-info/RECORD", b"bar.py,,\n"),
     ];
-    let place = Place::with("a.tar", &make::tar(&files));
+    let place = Place::with("a.tar", &packages::tar(&files));
     let output = place.offload(&["thin", "--keep", "gfx1100", "a.tar", "-o", "b.tar"]);
     let said = stderr(&output);
     assert!(output.status.success(), "{said}");
@@ -337,20 +343,20 @@ fn lists_of_installed_packages_in_an_archive_are_told() {
 
 #[test]
 fn packages_in_packages_are_verified() {
-    let mut members = make::wheel(&[("foo/a.py", b"1")]);
-    let wheel = |members: &[Made]| make::zip(members, &Around::default());
-    let place = Place::with("a.tar", &make::tar(&[("in/foo.whl", &wheel(&members))]));
+    let mut members = packages::wheel(&[("foo/a.py", b"1")]);
+    let wheel = |members: &[Made]| packages::zip(members, &Around::default());
+    let place = Place::with("a.tar", &packages::tar(&[("in/foo.whl", &wheel(&members))]));
     assert_eq!(
         place.succeeds(&["verify", "a.tar"]),
         "a.tar: ok, tar file, 5 members, 3 with the recorded hash\n"
     );
     members[0].contents = b"2".to_vec();
-    fs::write(place.path("a.tar"), make::tar(&[("in/foo.whl", &wheel(&members))])).unwrap();
+    fs::write(place.path("a.tar"), packages::tar(&[("in/foo.whl", &wheel(&members))])).unwrap();
     place.fails(&["verify", "a.tar"], "a.tar:in/foo.whl:foo/a.py: RECORD has the hash");
     let mut damaged = wheel(&members);
     let at = damaged.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
     damaged[at + 16] ^= 1;
-    fs::write(place.path("a.tar"), make::tar(&[("in/foo.whl", &damaged)])).unwrap();
+    fs::write(place.path("a.tar"), packages::tar(&[("in/foo.whl", &damaged)])).unwrap();
     let output = place.offload(&["verify", "a.tar"]);
     let lines = stdout(&output);
     assert_eq!(output.status.code(), Some(1));
@@ -360,19 +366,20 @@ fn packages_in_packages_are_verified() {
 
 #[test]
 fn names_of_members_are_told_as_they_are() {
-    let place = Place::with("a.tar", &make::tar(&[("b/esc\u{1b}[31m.o", &hip())]));
+    let place = Place::with("a.tar", &packages::tar(&[("b/esc\u{1b}[31m.o", &hip())]));
     let listed = place.succeeds(&["ls", "--json", "a.tar"]);
     assert!(listed.contains("\"a.tar:b/esc\\u001b[31m.o\""), "{listed}");
     assert!(place.succeeds(&["ls", "a.tar"]).starts_with("a.tar:b/esc\\u{1b}[31m.o  "));
     // A frame to skip comes first, as `pzstd` writes it.
-    let framed = [&b"\x50\x2a\x4d\x18\x04\0\0\0abcd"[..], &zstd(&make::tar(&[("hip.o", &hip())]))];
+    let framed =
+        [&b"\x50\x2a\x4d\x18\x04\0\0\0abcd"[..], &zstd(&packages::tar(&[("hip.o", &hip())]))];
     fs::write(place.path("a.tar.zst"), framed.concat()).unwrap();
     assert_eq!(images(&place, "a.tar.zst").len(), 5);
 }
 
 #[test]
 fn packages_in_packages_have_a_limit() {
-    let mut file = make::tar(&[("hip.o", &hip())]);
+    let mut file = packages::tar(&[("hip.o", &hip())]);
     for depth in 1..10 {
         let place = Place::with("a.tar", &file);
         if depth <= 8 {
@@ -380,14 +387,14 @@ fn packages_in_packages_have_a_limit() {
         } else {
             place.fails(&["ls", "a.tar"], "exceeds the limit of 8");
         }
-        file = make::tar(&[("inner.tar", &file)]);
+        file = packages::tar(&[("inner.tar", &file)]);
     }
 }
 
 #[test]
 fn images_of_many_files_are_extracted() {
     let hip = hip();
-    let place = Place::with("a.tar", &make::tar(&[("one/hip.o", &hip), ("two/hip.o", &hip)]));
+    let place = Place::with("a.tar", &packages::tar(&[("one/hip.o", &hip), ("two/hip.o", &hip)]));
     let chosen = ["--target", "gfx1100", "-o", "images"];
     place.succeeds(&[&["extract", "a.tar"][..], &chosen].concat());
     let mut names: Vec<_> = fs::read_dir(place.path("images"))
@@ -422,7 +429,7 @@ fn thinned_debs_have_right_records() {
     let other = ("usr/lib/rocblas/library/my_gfx90a.hsaco", &b"abc"[..]);
     let files: [(&str, &[u8]); 4] =
         [("usr/lib/hip.o", &hip), ("usr/share/doc/foo/copyright", b"mine\n"), database, other];
-    let deb = make::deb(&files, ".gz", make::gzip);
+    let deb = packages::deb(&files, ".gz", packages::gzip);
     let place = Place::with("foo.deb", &deb);
     fs::write(place.path("hip.o"), &hip).unwrap();
     place.succeeds(&["thin", "--keep", "gfx1100", "hip.o", "-o", "small.o"]);
@@ -430,7 +437,7 @@ fn thinned_debs_have_right_records() {
     place.succeeds(&["thin", "--keep", "gfx1100", "foo.deb", "-o", "small.deb"]);
     let expected: [(&str, &[u8]); 4] = [("usr/lib/hip.o", &small), files[1], database, other];
     // A package that is made of the new files.
-    let expected = Place::with("foo.deb", &make::deb(&expected, ".gz", make::gzip));
+    let expected = Place::with("foo.deb", &packages::deb(&expected, ".gz", packages::gzip));
     assert_eq!(images(&place, "small.deb"), images(&expected, "foo.deb"));
     assert_eq!(
         place.succeeds(&["verify", "small.deb"]).lines().next(),
@@ -449,7 +456,7 @@ fn thinned_debs_have_right_records() {
         Some("less.deb: ok, Debian package, 6 members, 3 with the recorded hash")
     );
     let mut signed = deb;
-    signed.extend(&make::ar(&[("_gpgorigin", b"signature")])[8..]);
+    signed.extend(&ar::raw(&[("_gpgorigin", b"signature")])[8..]);
     fs::write(place.path("foo.deb"), signed).unwrap();
     let thin = ["thin", "--keep", "gfx1100", "foo.deb", "-o", "new.deb"];
     place.fails(&thin, "_gpgorigin: the package is signed");
@@ -462,7 +469,7 @@ fn thinned_debs_have_right_records() {
 fn debs_that_differ_from_their_record_are_refused() {
     let hip = hip();
     let files: [(&str, &[u8]); 2] = [("usr/lib/hip.o", &hip), ("usr/share/text", b"text")];
-    let deb = make::deb(&files, "", <[u8]>::to_vec);
+    let deb = packages::deb(&files, "", <[u8]>::to_vec);
     let thin = ["thin", "--keep", "gfx1100", "foo.deb", "-o", "small.deb"];
     let place = Place::with("foo.deb", &deb);
     place.succeeds(&thin);
@@ -483,11 +490,11 @@ fn debs_that_differ_from_their_record_are_refused() {
 #[test]
 fn thinned_tar_files_have_all_other_members() {
     let hip = hip();
-    let tar = make::tar(&[("./a/", b""), ("./a/hip.o", &hip), ("./a/note", b"text")]);
+    let tar = packages::tar(&[("./a/", b""), ("./a/hip.o", &hip), ("./a/note", b"text")]);
     let place = Place::with("hip.o", &hip);
     place.succeeds(&["thin", "--keep", "gfx1100", "hip.o", "-o", "small.o"]);
     let small = fs::read(place.path("small.o")).unwrap();
-    let expected = make::tar(&[("./a/", b""), ("./a/hip.o", &small), ("./a/note", b"text")]);
+    let expected = packages::tar(&[("./a/", b""), ("./a/hip.o", &small), ("./a/note", b"text")]);
     fs::write(place.path("a.tar"), &tar).unwrap();
     let dry = place.succeeds(&["thin", "--keep", "gfx1100", "a.tar", "--dry-run", "--json"]);
     assert!(dry.contains(&format!("\"size_after\": {}", expected.len())), "{dry}");
@@ -497,7 +504,7 @@ fn thinned_tar_files_have_all_other_members() {
     place.succeeds(&["thin", "--keep", "gfx1100", "a.tar", "--in-place"]);
     assert!(fs::read(place.path("a.tar")).unwrap() == expected);
     // Another tool finds the same in a compressed one.
-    fs::write(place.path("a.tgz"), make::gzip(&tar)).unwrap();
+    fs::write(place.path("a.tgz"), packages::gzip(&tar)).unwrap();
     place.succeeds(&["thin", "--keep", "gfx1100", "a.tgz", "-o", "small.tgz"]);
     let file = fs::File::open(place.path("small.tgz")).unwrap();
     let mut bytes = Vec::new();
@@ -507,9 +514,9 @@ fn thinned_tar_files_have_all_other_members() {
 
 #[test]
 fn wheels_get_a_build_tag() {
-    let members = make::wheel(&[("foo/hip.o", &hip())]);
+    let members = packages::wheel(&[("foo/hip.o", &hip())]);
     let name = "foo-1.0-py3-none-any.whl";
-    let place = Place::with(name, &make::zip(&members, &Around::default()));
+    let place = Place::with(name, &packages::zip(&members, &Around::default()));
     fs::create_dir(place.path("out")).unwrap();
     let tag = ["--keep", "gfx1100", "--build-tag", "1gfx1100"];
     place.succeeds(&[&["thin", name, "-o", "out"], &tag[..]].concat());
@@ -522,31 +529,31 @@ fn wheels_get_a_build_tag() {
     place.fails(&["thin", name, "-o", "out", "--keep", "gfx1100", "--build-tag", "x"], "build tag");
     fs::write(place.path("hip.o"), hip()).unwrap();
     place.fails(&[&["thin", "hip.o", "-o", "out"], &tag[..]].concat(), "--build-tag is for wheels");
-    fs::write(place.path("a.tar"), make::tar(&[("hip.o", &hip())])).unwrap();
+    fs::write(place.path("a.tar"), packages::tar(&[("hip.o", &hip())])).unwrap();
     place.fails(&[&["thin", "a.tar", "-o", "out"], &tag[..]].concat(), "--build-tag is for wheels");
 }
 
 #[test]
 fn several_files_go_into_a_directory() {
     let place = Place::with("hip.o", &hip());
-    fs::write(place.path("a.tar"), make::tar(&[("hip.o", &hip())])).unwrap();
+    fs::write(place.path("a.tar"), packages::tar(&[("hip.o", &hip())])).unwrap();
     fs::create_dir(place.path("out")).unwrap();
     place.succeeds(&["thin", "hip.o", "a.tar", "--keep", "gfx1100", "-o", "out"]);
     let small = fs::read(place.path("out/hip.o")).unwrap();
-    assert!(fs::read(place.path("out/a.tar")).unwrap() == make::tar(&[("hip.o", &small)]));
+    assert!(fs::read(place.path("out/a.tar")).unwrap() == packages::tar(&[("hip.o", &small)]));
     let twice = place.offload(&["thin", "hip.o", "./hip.o", "--keep", "gfx1100", "-o", "out"]);
     assert!(stderr(&twice).contains("two FILEs have the same name"), "{}", stderr(&twice));
 }
 
 #[test]
 fn what_is_not_changed_is_said() {
-    let tar = make::tar(&[("lib/hip.o", &hip())]);
-    let place = Place::with("a.conda", &make::conda(zstd(&tar), zstd(&make::tar(&[]))));
-    let listed = make::tar(&[("lib/hip.o", &hip()), ("info/paths.json", b"{\"paths\": []}")]);
-    let rpm = make::rpm(&make::gzip(&make::cpio(&[("./hip.o", &hip())])));
-    let outer = make::tar(&[("inner.tar", &tar)]);
-    let compressed = make::tar(&[("inner.tar.gz", &make::gzip(&tar))]);
-    let none = make::tar(&[("note", b"text")]);
+    let tar = packages::tar(&[("lib/hip.o", &hip())]);
+    let place = Place::with("a.conda", &packages::conda(zstd(&tar), zstd(&packages::tar(&[]))));
+    let listed = packages::tar(&[("lib/hip.o", &hip()), ("info/paths.json", b"{\"paths\": []}")]);
+    let rpm = packages::rpm(&packages::gzip(&packages::cpio(&[("./hip.o", &hip())])));
+    let outer = packages::tar(&[("inner.tar", &tar)]);
+    let compressed = packages::tar(&[("inner.tar.gz", &packages::gzip(&tar))]);
+    let none = packages::tar(&[("note", b"text")]);
     for (name, bytes, words) in [
         ("a.conda", None, "conda package: packages of this kind are read, not changed"),
         ("conda.tar", Some(listed), "conda package: packages of this kind are read, not changed"),
@@ -578,13 +585,13 @@ fn what_is_not_changed_is_said() {
 fn damaged_packages_are_errors() {
     let hip = hip();
     let files: [(&str, &[u8]); 1] = [("usr/lib/hip.o", &hip)];
-    let tar = make::tar(&files);
-    let gz = make::gzip(&tar);
+    let tar = packages::tar(&files);
+    let gz = packages::gzip(&tar);
     let place = Place::with("a", b"");
     let mut flipped = gz.clone();
     let middle = gz.len() / 2;
     flipped[middle..middle + 40].fill(0x55);
-    let deb = make::deb(&files, ".gz", make::gzip);
+    let deb = packages::deb(&files, ".gz", packages::gzip);
     for (bytes, what) in [
         (tar[..tar.len() / 2].to_vec(), "a tar file cut short"),
         (gz[..gz.len() / 2].to_vec(), "a compressed one cut short"),

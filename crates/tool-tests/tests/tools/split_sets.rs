@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::common::{data, stdout};
-use crate::packages::make::{self, Around, Made};
 use crate::wheels::Place;
+use samples::packages::{self, Around, Made};
 
 /// A library that was split, and its packs for gfx1100 and gfx906.
 fn split() -> (Place, Vec<u8>, [Vec<u8>; 2]) {
@@ -18,7 +18,7 @@ fn split() -> (Place, Vec<u8>, [Vec<u8>; 2]) {
 
 fn zip(place: &Place, name: &str, members: &[(&str, &[u8])]) {
     let made: Vec<_> = members.iter().map(|(name, bytes)| Made::new(name, *bytes)).collect();
-    fs::write(place.path(name), make::zip(&made, &Around::default())).unwrap();
+    fs::write(place.path(name), packages::zip(&made, &Around::default())).unwrap();
 }
 
 /// The lines that tell something is wrong, and whether the exit status says so.

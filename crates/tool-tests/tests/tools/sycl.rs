@@ -1,14 +1,12 @@
 //! `offload` on SYCL images of Intel's toolchain.
 
-#[path = "../../../fat-object/tests/sycl_sample/mod.rs"]
-mod sycl_sample;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{offload, stderr, stdout};
-use sycl_sample::{Form, Sample, file, spirv};
+use samples::ar;
+use samples::sycl::{Form, Sample, file, spirv};
 use twox_hash::XxHash3_64;
 
 fn written(directory: &Path, images: &[Sample]) -> PathBuf {
@@ -23,13 +21,7 @@ fn run(args: &[&str], path: &Path) -> std::process::Output {
 
 /// An archive of `ocloc`, with members of these names.
 fn archive(members: &[&str]) -> Vec<u8> {
-    let mut bytes = b"!<arch>\n".to_vec();
-    for name in members {
-        let name = format!("{name}/");
-        bytes.extend(format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", 0, 0, 0, 644, 4).bytes());
-        bytes.extend(b"code");
-    }
-    bytes
+    ar::archive(&members.iter().map(|name| (*name, &b"code"[..])).collect::<Vec<_>>())
 }
 
 #[test]

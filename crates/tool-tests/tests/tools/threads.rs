@@ -24,7 +24,7 @@ fn files(place: &Path) -> BTreeMap<String, Vec<u8>> {
 fn compare(inputs: &[(String, Vec<u8>)], args: &[&str]) {
     let mut first = None;
     let numbers = [&["-j", "1"][..], &["-j2"], &[], &["--threads", "3"], &["--threads=64"]];
-    for threads in &numbers[..if faulty::is_thorough() { 5 } else { 2 }] {
+    for threads in &numbers[..if samples::faulty::is_thorough() { 5 } else { 2 }] {
         let place = tempfile::tempdir().unwrap();
         for (name, bytes) in inputs {
             fs::write(place.path().join(name), bytes).unwrap();

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use samples::bundle::bundle_of;
+
 use crate::common::{data, new_command, stdout, tool};
 
 /// A bundle with an empty image for the host and eight for GPUs.
@@ -10,9 +12,7 @@ fn bundle() -> Vec<u8> {
     let device = gpus.iter().map(|gpu| format!("hipv4-amdgcn-amd-amdhsa--{gpu}"));
     let ids: Vec<_> = [bundle_format::HIP_HOST_ID.to_owned()].into_iter().chain(device).collect();
     let images: Vec<Vec<u8>> = (0..ids.len()).map(|n| vec![1; 5000 * n]).collect();
-    let entries = ids.iter().zip(&images).map(|(id, image)| (id.as_str(), image.len() as u64));
-    let images: Vec<&[u8]> = images.iter().map(Vec::as_slice).collect();
-    bundle_format::layout(entries, 4096).unwrap().to_vec(&images).unwrap()
+    bundle_of(&ids.into_iter().zip(images).collect::<Vec<_>>(), 4096)
 }
 
 /// Returns the output on a terminal of this size.

@@ -2,21 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Cursor, Read, Write};
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use gpu_packages::{Algorithm, Hash, Record};
-use zip::write::SimpleFileOptions;
+use gpu_packages::Record;
+use samples::packages::{self, Around, Made};
 
 use crate::common::{data, new_command, stderr, stdout, tool};
 
 const RECORD: &str = "foo-1.0.dist-info/RECORD";
-
-/// The hash of a RECORD.
-fn hash(bytes: &[u8]) -> String {
-    format!("sha256={}", Hash::of(Algorithm::Sha256, bytes).to_base64())
-}
 
 /// Returns a wheel with two objects that have device code, and more files.
 fn wheel(more: &[(&str, &[u8])]) -> Vec<u8> {
@@ -28,16 +23,13 @@ fn wheel(more: &[(&str, &[u8])]) -> Vec<u8> {
         ("foo-1.0.dist-info/METADATA", b"Name: foo\nVersion: 1.0\n"),
     ];
     files.extend(more);
-    let rows =
-        files.iter().map(|(name, bytes)| format!("{name},{},{}\n", hash(bytes), bytes.len()));
+    let rows = files
+        .iter()
+        .map(|(name, bytes)| format!("{name},{},{}\n", packages::sha256(bytes), bytes.len()));
     let list = format!("{}{RECORD},,\n", rows.collect::<String>());
     files.push((RECORD, list.as_bytes()));
-    let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, bytes) in files {
-        out.start_file(name, SimpleFileOptions::default()).unwrap();
-        out.write_all(bytes).unwrap();
-    }
-    out.finish().unwrap().into_inner()
+    let members = files.into_iter().map(|(name, bytes)| Made::new(name, bytes));
+    packages::zip(&members.collect::<Vec<_>>(), &Around::default())
 }
 
 /// Returns all members, in order.
@@ -63,7 +55,11 @@ fn check_record(members: &[(String, Vec<u8>)]) {
         let name = std::str::from_utf8(row.path()).unwrap();
         let bytes = files[name];
         let (found, size) = (row.hash_field(), row.size());
-        assert_eq!((found, size), (hash(bytes).as_bytes(), Some(bytes.len() as u64)), "{name}");
+        assert_eq!(
+            (found, size),
+            (packages::sha256(bytes).as_bytes(), Some(bytes.len() as u64)),
+            "{name}"
+        );
         listed += 1;
     }
     assert_eq!(listed + 1, files.len());
@@ -281,15 +277,13 @@ fn damaged_wheels_are_errors_and_nothing_is_written() {
 fn wheels_that_differ_from_their_record_are_refused() {
     let whole = wheel(&[]);
     let tampered = |name: &str, change: &dyn Fn(&mut Vec<u8>)| {
-        let mut out = zip::ZipWriter::new(Cursor::new(Vec::new()));
-        for (member, mut bytes) in members(&whole) {
-            if member == name {
-                change(&mut bytes);
-            }
-            out.start_file(member, SimpleFileOptions::default()).unwrap();
-            out.write_all(&bytes).unwrap();
-        }
-        out.finish().unwrap().into_inner()
+        let mut members = members(&whole);
+        members
+            .iter_mut()
+            .filter(|member| member.0 == name)
+            .for_each(|member| change(&mut member.1));
+        let members = members.into_iter().map(|(name, bytes)| Made::new(&name, bytes));
+        packages::zip(&members.collect::<Vec<_>>(), &Around::default())
     };
     let longer = |bytes: &mut Vec<u8>| bytes.extend(b"more");
     // The header of an object that is not loaded has bytes that nothing reads.

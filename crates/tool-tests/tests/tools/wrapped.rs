@@ -8,6 +8,7 @@ use ccob::{Method, Version, WriteOptions};
 use images::{Images, found, image, package};
 use offload_binary::{FormatVersion, OffloadKind};
 use proptest::prelude::*;
+use samples::bundle::bundle_of;
 use wrapper_ir::{Abi, Target, Wrapper};
 
 /// Every machine and format that objects are written for.
@@ -20,11 +21,10 @@ const TRIPLES: [&str; 6] = [
     "aarch64-pc-windows-msvc",
 ];
 
-fn bundle(images: &Images, align: u64) -> Vec<u8> {
+fn bundle(images: &Images, align: usize) -> Vec<u8> {
     let id = |arch: &String| format!("hipv4-amdgcn-amd-amdhsa--{arch}");
-    let sizes = images.iter().map(|(arch, image)| (id(arch), image.len() as u64));
-    let contents: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();
-    bundle_format::layout(sizes, align).unwrap().to_vec(&contents).unwrap()
+    let entries = images.iter().map(|(arch, image)| (id(arch), image));
+    bundle_of(&entries.collect::<Vec<_>>(), align)
 }
 
 /// Wraps an image, and returns the object and the bitcode.
@@ -54,7 +54,7 @@ proptest! {
         triple in prop::sample::select(TRIPLES.to_vec()),
         images in prop::collection::vec(image(200), 1..5),
         kind in prop::sample::select(vec![OffloadKind::HIP, OffloadKind::CUDA]),
-        align in prop::sample::select(vec![1_u64, 8, 4096]),
+        align in prop::sample::select(vec![1_usize, 8, 4096]),
         compressed in prop::option::of((
             prop::sample::select(vec![Version::V1, Version::V2, Version::V3]),
             prop::sample::select(vec![Method::ZLIB, Method::ZSTD]),

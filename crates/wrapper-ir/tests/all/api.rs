@@ -1,37 +1,16 @@
 //! Promises of the public types, for any contents: if one is broken, this file does not compile.
 
-use std::error::Error as StdError;
-use std::fmt::{Debug, Display};
-
 use wrapper_ir::{
     Abi, Entries, EntryFlags, Error, ErrorKind, Image, Module, OffloadEntry, Target, Wrapper,
 };
 
-/// Sent to and shared by threads, printed for debugging, cloned.
-fn shared<T: Clone + Debug + Send + Sync + Unpin + 'static>() {}
-/// Types that are also compared.
-fn compared<T: Clone + Debug + PartialEq + Send + Sync + Unpin + 'static>() {}
-fn copied<T: Copy>() {}
-fn text<T: Display>() {}
-fn error<T: StdError + Send + Sync + 'static>() {}
-/// Sent to and shared by threads, printed for debugging.
-fn sent<T: Debug + Send + Sync + Unpin + 'static>() {}
-
-#[test]
-fn public_types_keep_their_promises() {
-    compared::<Abi>();
-    compared::<EntryFlags>();
-    shared::<Image<'static>>();
-    shared::<OffloadEntry<'static>>();
-    shared::<Target>();
-    sent::<Error>();
-    sent::<Module>();
-    sent::<Entries<'static>>();
-    shared::<Wrapper<'static>>();
-    copied::<Abi>();
-    text::<Abi>();
-    text::<Target>();
-    error::<Error>();
+samples::promises! {
+    sent: Error, Module, Entries<'static>;
+    owned: Image<'static>, OffloadEntry<'static>, Target, Wrapper<'static>;
+    value: Abi, EntryFlags;
+    copied: Abi;
+    displayed: Abi, Target;
+    error: Error;
 }
 
 #[test]

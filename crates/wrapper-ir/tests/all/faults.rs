@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use faulty::{Rig, check_writing};
+use samples::faulty::{Rig, check_writing};
 use wrapper_ir::{Abi, Image, Module, OffloadKind, Target, Wrapper};
 
 const IMAGES: [&[u8]; 3] = [b"code for one device", b"\0\x7f\"\\", b"for another"];

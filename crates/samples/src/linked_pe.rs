@@ -1,6 +1,4 @@
 //! PE libraries with device code, as linkers lay them out, made without a linker, and what a loader makes of them.
-#![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
-#![allow(clippy::cast_possible_truncation, reason = "small files")]
 
 use std::ops::Range;
 
@@ -30,12 +28,14 @@ type Registration = (&'static str, &'static str, usize, usize);
 const HIP: Registration = (".hip_fat", ".hipFatB", 0x4849_5046, PAGE);
 const CUDA: Registration = (".nv_fatb", ".nvFatBi", 0x4662_43b1, 8);
 
-/// A library whose section `.hip_fat` holds these units, each on pages of its own. A wrapper in `.hipFatB` leads to each.
+/// Returns a library whose section `.hip_fat` holds these units, each on pages of its own. A wrapper in `.hipFatB` leads to each.
+#[must_use]
 pub fn build(units: &[Vec<u8>]) -> Vec<u8> {
     build_for(&HIP, units)
 }
 
-/// The same for fatbinaries in `.nv_fatb`.
+/// Returns the same for fatbinaries in `.nv_fatb`.
+#[must_use]
 pub fn build_cuda(units: &[Vec<u8>]) -> Vec<u8> {
     build_for(&CUDA, units)
 }
@@ -135,7 +135,8 @@ fn load(file: &[u8]) -> Vec<u8> {
     memory
 }
 
-/// The memory that each wrapper leads to, up to where the next one leads or the section ends.
+/// Returns the memory that each wrapper leads to, up to where the next one leads or the section ends.
+#[must_use]
 pub fn registered(file: &[u8]) -> Vec<Vec<u8>> {
     let (memory, sections) = (load(file), sections(file));
     let named = |of: &&Registration| sections.iter().any(|(name, _)| name == of.1);
@@ -159,7 +160,11 @@ pub fn registered(file: &[u8]) -> Vec<Vec<u8>> {
     starts.iter().map(unit).collect()
 }
 
-/// Everything but headers, device code and the pointers to it is in memory where and what it was.
+/// Checks that everything except headers, device code and the pointers to it is in memory where and what it was.
+///
+/// # Panics
+///
+/// If it is not.
 pub fn check_same(old: &[u8], new: &[u8]) {
     let (before, after) = (load(old), load(new));
     for (name, range) in sections(old) {

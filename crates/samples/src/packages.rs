@@ -1,28 +1,38 @@
-//! Packages byte by byte, whole or wrong on purpose.
+//! Packages, byte by byte, whole or wrong on purpose.
 
 use std::io::Write;
 
+use sha2::Digest as _;
+
+use crate::ar;
+
 /// A member of a zip file.
 #[derive(Clone, Debug)]
-pub(crate) struct Made {
-    pub(crate) name: Vec<u8>,
-    pub(crate) contents: Vec<u8>,
+pub struct Made {
+    /// Its name.
+    pub name: Vec<u8>,
+    /// Its contents, not compressed.
+    pub contents: Vec<u8>,
     /// 0 stored, 8 deflated.
-    pub(crate) method: u16,
+    pub method: u16,
     /// Size of the data descriptor: 0, 12, 16, 20 or 24.
-    pub(crate) descriptor: usize,
+    pub descriptor: usize,
     /// Sizes and offset in the zip64 extra field.
-    pub(crate) is_zip64: bool,
+    pub is_zip64: bool,
     /// Another extra field.
-    pub(crate) extra: Vec<u8>,
-    pub(crate) mode: u32,
-    pub(crate) comment: Vec<u8>,
+    pub extra: Vec<u8>,
+    /// Its mode.
+    pub mode: u32,
+    /// Its comment.
+    pub comment: Vec<u8>,
     /// Zeros before the local header.
-    pub(crate) zeros: usize,
+    pub zeros: usize,
 }
 
 impl Made {
-    pub(crate) fn new(name: &str, contents: impl Into<Vec<u8>>) -> Self {
+    /// Creates a deflated member.
+    #[must_use]
+    pub fn new(name: &str, contents: impl Into<Vec<u8>>) -> Self {
         Made {
             name: name.as_bytes().to_vec(),
             contents: contents.into(),
@@ -39,22 +49,29 @@ impl Made {
 
 /// The rest of a zip file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Around {
-    pub(crate) prefix: Vec<u8>,
+pub struct Around {
+    /// Bytes before the first member.
+    pub prefix: Vec<u8>,
     /// Offsets count from the end of the prefix.
-    pub(crate) is_moved: bool,
-    pub(crate) is_zip64: bool,
-    pub(crate) comment: Vec<u8>,
+    pub is_moved: bool,
+    /// The end has the form for large files.
+    pub is_zip64: bool,
+    /// The comment of the whole.
+    pub comment: Vec<u8>,
 }
 
-pub(crate) fn deflate(contents: &[u8]) -> Vec<u8> {
+/// Returns a deflate stream.
+#[must_use]
+pub fn deflate(contents: &[u8]) -> Vec<u8> {
     let level = flate2::Compression::new(6);
     let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), level);
     encoder.write_all(contents).unwrap();
     encoder.finish().unwrap()
 }
 
-pub(crate) fn gzip(contents: &[u8]) -> Vec<u8> {
+/// Returns a gzip stream.
+#[must_use]
+pub fn gzip(contents: &[u8]) -> Vec<u8> {
     let level = flate2::Compression::new(6);
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
     encoder.write_all(contents).unwrap();
@@ -82,7 +99,8 @@ fn u32_of(value: u64) -> [u8; 4] {
 const MARK: [u8; 4] = [0xff; 4];
 
 /// Returns a zip file.
-pub(crate) fn zip(members: &[Made], around: &Around) -> Vec<u8> {
+#[must_use]
+pub fn zip(members: &[Made], around: &Around) -> Vec<u8> {
     let mut file = around.prefix.clone();
     let base = if around.is_moved { size(&file) } else { 0 };
     let mut directory = Vec::new();
@@ -177,8 +195,22 @@ pub(crate) fn zip(members: &[Made], around: &Around) -> Vec<u8> {
     file
 }
 
+/// Returns the hash of a file as `RECORD` has it.
+#[must_use]
+pub fn sha256(contents: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut text = "sha256=".to_owned();
+    for bytes in sha2::Sha256::digest(contents).chunks(3) {
+        let bits = (0..3).fold(0, |bits, n| bits << 8 | u32::from(*bytes.get(n).unwrap_or(&0)));
+        let digit = |n: usize| char::from(DIGITS[(bits >> (18 - 6 * n)) as usize & 63]);
+        text.extend((0..=bytes.len()).map(digit));
+    }
+    text
+}
+
 /// Returns a wheel of these files, with its metadata and `RECORD`.
-pub(crate) fn wheel(files: &[(&str, &[u8])]) -> Vec<Made> {
+#[must_use]
+pub fn wheel(files: &[(&str, &[u8])]) -> Vec<Made> {
     let mut members: Vec<_> = files.iter().map(|(name, bytes)| Made::new(name, *bytes)).collect();
     let info = "foo-1.0.dist-info";
     let wheel = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\nTag: py3-none-any\n";
@@ -187,7 +219,7 @@ pub(crate) fn wheel(files: &[(&str, &[u8])]) -> Vec<Made> {
     members.push(Made::new(&format!("{info}/METADATA"), metadata));
     let mut record = String::new();
     for made in &members {
-        let hash = gpu_packages::Hash::of(gpu_packages::Algorithm::Sha256, &made.contents);
+        let hash = sha256(&made.contents);
         let name = String::from_utf8(made.name.clone()).unwrap();
         let name = if name.contains(',') { format!("\"{name}\"") } else { name };
         record += &format!("{name},{hash},{}\n", made.contents.len());
@@ -198,7 +230,8 @@ pub(crate) fn wheel(files: &[(&str, &[u8])]) -> Vec<Made> {
 }
 
 /// Returns a header of a tar file.
-pub(crate) fn tar_header(name: &[u8], size: u64, kind: u8, link: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn tar_header(name: &[u8], size: u64, kind: u8, link: &[u8]) -> Vec<u8> {
     let mut header = vec![0; 512];
     header[..name.len().min(100)].copy_from_slice(&name[..name.len().min(100)]);
     header[100..107].copy_from_slice(b"0000644");
@@ -212,21 +245,23 @@ pub(crate) fn tar_header(name: &[u8], size: u64, kind: u8, link: &[u8]) -> Vec<u
 }
 
 /// Corrects the checksum of a header.
-pub(crate) fn sum(header: &mut [u8]) {
+pub fn sum(header: &mut [u8]) {
     header[148..156].fill(b' ');
     let sum: u32 = header.iter().map(|&byte| u32::from(byte)).sum();
     header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
 }
 
 /// Returns bytes with zeros up to a multiple of 512.
-pub(crate) fn padded(bytes: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn padded(bytes: &[u8]) -> Vec<u8> {
     let mut out = bytes.to_vec();
     out.resize(bytes.len().next_multiple_of(512), 0);
     out
 }
 
 /// Returns a tar file; names that end with `/` are directories.
-pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+#[must_use]
+pub fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
     for (name, contents) in files {
         let kind = if name.ends_with('/') { b'5' } else { b'0' };
@@ -241,29 +276,13 @@ pub(crate) fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     out
 }
 
-/// Returns an archive of members.
-pub(crate) fn ar(members: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut out = b"!<arch>\n".to_vec();
-    for (name, contents) in members {
-        let size = contents.len();
-        out.extend(format!("{name:<16}1700000000  0     0     100644  {size:<10}`\n").as_bytes());
-        out.extend_from_slice(contents);
-        out.extend(vec![b'\n'; size % 2]);
-    }
-    out
-}
-
 /// Returns a Debian package of these files, compressed as `compress` does.
-pub(crate) fn deb(
-    files: &[(&str, &[u8])],
-    end: &str,
-    compress: impl Fn(&[u8]) -> Vec<u8>,
-) -> Vec<u8> {
+#[must_use]
+pub fn deb(files: &[(&str, &[u8])], end: &str, compress: impl Fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let mut sums = String::new();
     let mut kib = 0;
     for (name, contents) in files {
-        let hash = gpu_packages::Hash::of(gpu_packages::Algorithm::Md5, contents);
-        sums += &format!("{}  {name}\n", hash.to_hex());
+        sums += &format!("{:x}  {name}\n", md5::compute(contents));
         kib += contents.len().div_ceil(1024);
     }
     let control = format!(
@@ -273,7 +292,7 @@ pub(crate) fn deb(
     let dotted: Vec<_> = files.iter().map(|(name, _)| format!("./{name}")).collect();
     let files: Vec<_> =
         dotted.iter().zip(files).map(|(name, (_, contents))| (&name[..], *contents)).collect();
-    ar(&[
+    ar::raw(&[
         ("debian-binary", b"2.0\n"),
         (&format!("control.tar{end}"), &compress(&control)),
         (&format!("data.tar{end}"), &compress(&tar(&files))),
@@ -281,7 +300,8 @@ pub(crate) fn deb(
 }
 
 /// Returns a cpio file.
-pub(crate) fn cpio(files: &[(&str, &[u8])]) -> Vec<u8> {
+#[must_use]
+pub fn cpio(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut out = Vec::new();
     let end: [(&str, &[u8]); 1] = [("TRAILER!!!", b"")];
     for (name, contents) in files.iter().chain(&end) {
@@ -299,7 +319,8 @@ pub(crate) fn cpio(files: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// Returns an RPM package around a payload.
-pub(crate) fn rpm(payload: &[u8]) -> Vec<u8> {
+#[must_use]
+pub fn rpm(payload: &[u8]) -> Vec<u8> {
     let mut out = vec![0; 96];
     out[..4].copy_from_slice(b"\xed\xab\xee\xdb");
     // A signature header with one entry, whose 5 bytes of data are padded to 8, and an empty header.
@@ -312,7 +333,8 @@ pub(crate) fn rpm(payload: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a conda package of version 2. The parts must be Zstandard frames.
-pub(crate) fn conda(pkg: Vec<u8>, info: Vec<u8>) -> Vec<u8> {
+#[must_use]
+pub fn conda(pkg: Vec<u8>, info: Vec<u8>) -> Vec<u8> {
     let mut members = vec![
         Made::new("metadata.json", "{\"conda_pkg_format_version\": 2}"),
         Made::new("pkg-foo-1.0-0.tar.zst", pkg),

@@ -1,12 +1,16 @@
 //! Linked ELF files with device code, as linkers lay them out, made without a linker.
-#![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
-#![allow(clippy::cast_possible_truncation, reason = "small files")]
 
 use std::ops::Range;
 
+use crate::longs as words;
+
+/// `ET_EXEC`.
 pub const EXEC: u16 = 2;
+/// `ET_DYN`.
 pub const DYN: u16 = 3;
+/// `EM_X86_64`.
 pub const X86_64: u16 = 62;
+/// `EM_AARCH64`.
 pub const AARCH64: u16 = 183;
 
 /// Place of the device code.
@@ -39,16 +43,23 @@ const CUDA: Registration = (".nv_fatbin", ".nvFatBinSegment", 0x1_4662_43b1, 8);
 /// Description of the file.
 #[derive(Clone, Debug)]
 pub struct Linked {
+    /// Place of the device code.
     pub style: Style,
     /// The device code is CUDA's, not HIP's.
     pub cuda: bool,
+    /// Its type.
     pub e_type: u16,
+    /// Its machine.
     pub machine: u16,
+    /// Size of a page.
     pub page: u64,
+    /// Units of device code, one for each wrapper.
     pub bundles: Vec<Vec<u8>>,
+    /// Form of the pointers of the wrappers.
     pub pointers: Pointers,
     /// Type of the relocations, if it is not the right one.
     pub relocation: Option<u32>,
+    /// There is an interpreter.
     pub interpreter: bool,
     /// There is content after the device code in its segment.
     pub after: bool,
@@ -111,10 +122,6 @@ struct Section {
     offset: u64,
 }
 
-fn words(words: &[u64]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
-}
-
 fn filler(seed: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| ((i * 7 + seed * 13) % 250) as u8 + 1).collect()
 }
@@ -129,7 +136,8 @@ fn symbol(section: u16, value: u64, size: u64, info: u8) -> Vec<u8> {
 }
 
 impl Linked {
-    /// One of this style with these bundles.
+    /// Creates a file of this style with these bundles.
+    #[must_use]
     pub fn new(style: Style, bundles: Vec<Vec<u8>>) -> Self {
         Linked { style, bundles, ..Linked::default() }
     }
@@ -238,7 +246,8 @@ impl Linked {
         if self.e_type == EXEC { 0x40_0000 } else { 0 }
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
+    #[must_use]
     pub fn build(&self) -> Vec<u8> {
         let mut sections = self.sections();
         let loads =
@@ -458,52 +467,78 @@ impl Linked {
     }
 }
 
-/// A file as a loader sees it, read again without the crate's help.
+/// A file as a loader sees it.
+#[derive(Clone, Debug)]
 pub struct Loaded {
+    /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
 /// A section header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
+    /// Its name.
     pub name: String,
+    /// Its type.
     pub kind: u32,
+    /// Its flags.
     pub flags: u64,
+    /// Its address.
     pub address: u64,
+    /// Its offset in the file.
     pub offset: u64,
+    /// Its size in the file.
     pub size: u64,
+    /// The section that it refers to.
     pub link: u32,
 }
 
 /// A program header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Segment {
+    /// Its type.
     pub kind: u32,
+    /// Its flags.
     pub flags: u32,
+    /// Its offset in the file.
     pub offset: u64,
+    /// Its address.
     pub address: u64,
+    /// Its size in the file.
     pub size: u64,
+    /// Its size in memory.
     pub memory: u64,
+    /// Its alignment.
     pub align: u64,
 }
 
 impl Loaded {
+    /// Takes a file.
+    #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         Loaded { bytes: bytes.to_vec() }
     }
 
+    /// Returns the number of 16 bits at an offset.
+    #[must_use]
     pub fn half(&self, at: u64) -> u16 {
         u16::from_le_bytes(self.bytes[at as usize..at as usize + 2].try_into().unwrap())
     }
 
+    /// Returns the number of 32 bits at an offset.
+    #[must_use]
     pub fn word(&self, at: u64) -> u32 {
         u32::from_le_bytes(self.bytes[at as usize..at as usize + 4].try_into().unwrap())
     }
 
+    /// Returns the number of 64 bits at an offset.
+    #[must_use]
     pub fn long(&self, at: u64) -> u64 {
         u64::from_le_bytes(self.bytes[at as usize..at as usize + 8].try_into().unwrap())
     }
 
+    /// Returns all segments.
+    #[must_use]
     pub fn segments(&self) -> Vec<Segment> {
         (0..u64::from(self.half(56)))
             .map(|n| self.long(32) + 56 * n)
@@ -519,10 +554,14 @@ impl Loaded {
             .collect()
     }
 
+    /// Returns the segments that are loaded.
+    #[must_use]
     pub fn loads(&self) -> Vec<Segment> {
         self.segments().into_iter().filter(|segment| segment.kind == 1).collect()
     }
 
+    /// Returns all sections.
+    #[must_use]
     pub fn sections(&self) -> Vec<Header> {
         let table = self.long(40);
         let names = self.long(table + 64 * u64::from(self.half(62)) + 24);
@@ -544,16 +583,21 @@ impl Loaded {
             .collect()
     }
 
+    /// Returns a section by its name.
+    #[must_use]
     pub fn section(&self, name: &str) -> Header {
         self.sections().into_iter().find(|section| section.name == name).unwrap()
     }
 
+    /// Returns the bytes of a section.
+    #[must_use]
     pub fn contents(&self, section: &Header) -> &[u8] {
         let Range { start, end } = section.offset..section.offset + section.size;
         &self.bytes[start as usize..end as usize]
     }
 
-    /// Memory of whole pages that the file has bytes for, as it is mapped.
+    /// Returns memory of whole pages that the file has bytes for, as it is mapped.
+    #[must_use]
     pub fn read(&self, address: u64, len: u64) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         while (out.len() as u64) < len {
@@ -575,7 +619,8 @@ impl Loaded {
         u64::from_le_bytes(self.read(address, 8).unwrap().try_into().unwrap())
     }
 
-    /// The tags of the dynamic section.
+    /// Returns the value of a tag of the dynamic section.
+    #[must_use]
     pub fn tag(&self, wanted: u64) -> Option<u64> {
         let dynamic = self.segments().into_iter().find(|segment| segment.kind == 2)?;
         (0..dynamic.size / 16)
@@ -584,7 +629,8 @@ impl Loaded {
             .map(|at| self.read_long(at + 8))
     }
 
-    /// The addresses that the wrappers hold once the relocations are applied, for a load address of 0.
+    /// Returns the addresses that the wrappers hold once the relocations are applied, for a load address of 0.
+    #[must_use]
     pub fn registered(&self) -> Vec<u64> {
         let mut sections = self.sections().into_iter();
         let section = sections.find(|s| [HIP.1, CUDA.1].contains(&&*s.name)).unwrap();
@@ -608,6 +654,10 @@ impl Loaded {
 }
 
 /// Checks that headers agree, and that everything except device code is unchanged and in its place.
+///
+/// # Panics
+///
+/// If it is not.
 pub fn check_same(old: &[u8], new: &[u8]) {
     let (old, new) = (Loaded::new(old), Loaded::new(new));
     let mut last_end = 0;

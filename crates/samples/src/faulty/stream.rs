@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 
-use crate::{Rig, Verdict};
+use super::{Rig, Verdict};
 
 /// A file in memory whose calls go wrong as its [`Rig`] says.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Fault, at_each_call};
+    use crate::faulty::{Fault, at_each_call};
 
     #[test]
     fn a_sound_stream_is_a_file() {

@@ -1,22 +1,36 @@
-//! Makes entries and fatbinaries.
+//! NVIDIA fatbinaries and their entries, field by field.
 
 /// An entry to be made. Sizes and offsets are right unless a test changes the bytes.
-#[derive(Clone, Default)]
-pub(crate) struct Made {
-    pub(crate) kind: u16,
-    pub(crate) sm: u32,
-    pub(crate) flags: u64,
-    pub(crate) version: (u16, u16),
-    pub(crate) identifier: Option<&'static str>,
+#[derive(Clone, Debug, Default)]
+pub struct Made {
+    /// 1 is PTX, 2 is a cubin.
+    pub kind: u16,
+    /// The number of its GPU.
+    pub sm: u32,
+    /// Its flags.
+    pub flags: u64,
+    /// Its version.
+    pub version: (u16, u16),
+    /// The name of its source.
+    pub identifier: Option<&'static str>,
     /// The bytes at the offset of the options, from there on.
-    pub(crate) options: Option<Vec<u8>>,
-    pub(crate) payload: Vec<u8>,
+    pub options: Option<Vec<u8>>,
+    /// Its bytes, as they are stored.
+    pub payload: Vec<u8>,
     /// The uncompressed size of a compressed payload, else 0.
-    pub(crate) size: u64,
+    pub size: u64,
 }
 
 impl Made {
-    pub(crate) fn bytes(&self) -> Vec<u8> {
+    /// Creates a cubin that is not compressed.
+    #[must_use]
+    pub fn cubin(sm: u32, payload: &[u8]) -> Self {
+        Made { kind: 2, sm, flags: 1, payload: payload.to_vec(), ..Made::default() }
+    }
+
+    /// Returns its header and its bytes, padded.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
         let mut extension = Vec::new();
         let identifier = self.identifier.map_or(0, |identifier| {
             extension.extend(identifier.as_bytes());
@@ -54,20 +68,25 @@ impl Made {
     }
 }
 
-/// Options as they lie in a header at this offset: a descriptor, the text, NUL.
-pub(crate) fn options(at: u32, text: &str) -> Vec<u8> {
+/// Returns options as they lie in a header at this offset: a descriptor, the text, NUL.
+#[must_use]
+pub fn options(at: u32, text: &str) -> Vec<u8> {
     [&(at + 8).to_le_bytes()[..], &(text.len() as u32).to_le_bytes(), text.as_bytes(), &[0]]
         .concat()
 }
 
-pub(crate) fn fatbin(entries: &[Made]) -> Vec<u8> {
+/// Returns a fatbinary of these entries.
+#[must_use]
+pub fn fatbin(entries: &[Made]) -> Vec<u8> {
     let entries = entries.iter().flat_map(Made::bytes).collect::<Vec<_>>();
-    let header = [&nv_fatbin::MAGIC[..], &[1, 0, 16, 0], &(entries.len() as u64).to_le_bytes()];
+    let header =
+        [&[0x50, 0xed, 0x55, 0xba][..], &[1, 0, 16, 0], &(entries.len() as u64).to_le_bytes()];
     [header.concat(), entries].concat()
 }
 
-/// A zstd frame of a raw block, of at most 255 bytes.
-pub(crate) fn zstd(code: &[u8]) -> Vec<u8> {
+/// Returns a zstd frame of a raw block, of at most 255 bytes.
+#[must_use]
+pub fn zstd(code: &[u8]) -> Vec<u8> {
     let len = u8::try_from(code.len()).unwrap();
     let block = (u32::from(len) << 3 | 1).to_le_bytes();
     [&[0x28, 0xb5, 0x2f, 0xfd, 0x20, len][..], &block[..3], code].concat()

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use std::io::{self, ErrorKind, Read, Write};
-//! use faulty::{Fault, Rig, at_each_call};
+//! use samples::faulty::{Fault, Rig, at_each_call};
 //!
 //! let copy = |rig: &Rig| io::copy(&mut rig.stream(b"abc"), &mut rig.stream(b""));
 //! at_each_call(&Fault::Error(ErrorKind::StorageFull), copy, |call, result| {
@@ -16,10 +16,6 @@
 //!
 //! A fault strikes once, and the stream works again: what swallows an error looks as if it had succeeded. [`check`] asks
 //! for everything that is promised of any operation.
-
-#![forbid(unsafe_code)]
-#![deny(missing_docs, missing_debug_implementations)]
-#![allow(clippy::panic, reason = "tests may panic")]
 
 mod memory;
 mod stream;

@@ -1,24 +1,30 @@
 //! Linked host files with SYCL images and the tables that describe them.
-#![allow(dead_code, reason = "each test includes this and uses a part")]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "made for tests")]
+
+use crate::{put, words};
 
 /// An image and what its descriptor says.
 #[derive(Clone, Debug)]
-pub(crate) struct Sample {
-    pub(crate) target: String,
-    pub(crate) format: u8,
+pub struct Sample {
+    /// Its target.
+    pub target: String,
+    /// Its format: 0 none, 4 compressed.
+    pub format: u8,
     /// As it lies in the file.
-    pub(crate) stored: Vec<u8>,
+    pub stored: Vec<u8>,
     /// Bytes before compression.
-    pub(crate) size: u64,
-    pub(crate) kernels: Vec<String>,
-    pub(crate) aspects: Vec<u32>,
-    pub(crate) compile_target: Option<String>,
+    pub size: u64,
+    /// Names of its kernels.
+    pub kernels: Vec<String>,
+    /// Aspects that a device must have.
+    pub aspects: Vec<u32>,
+    /// The target that it was compiled for.
+    pub compile_target: Option<String>,
 }
 
 impl Sample {
-    /// An image that is not compressed.
-    pub(crate) fn plain(target: &str, bytes: &[u8], kernels: &[&str]) -> Self {
+    /// Creates an image that is not compressed.
+    #[must_use]
+    pub fn plain(target: &str, bytes: &[u8], kernels: &[&str]) -> Self {
         Sample {
             target: target.to_owned(),
             format: 0,
@@ -30,54 +36,62 @@ impl Sample {
         }
     }
 
-    /// The same as a zstd frame with one raw block.
-    pub(crate) fn compressed(mut self) -> Self {
+    /// Makes it a zstd frame with one raw block.
+    #[must_use]
+    pub fn compressed(mut self) -> Self {
         self.format = 4;
         self.stored = frame(&self.stored);
         self
     }
 
-    pub(crate) fn compile_target(mut self, name: &str) -> Self {
+    /// Sets the target that it was compiled for.
+    #[must_use]
+    pub fn compile_target(mut self, name: &str) -> Self {
         self.compile_target = Some(name.to_owned());
         self
     }
 
-    pub(crate) fn aspects(mut self, aspects: &[u32]) -> Self {
+    /// Sets the aspects that a device must have.
+    #[must_use]
+    pub fn aspects(mut self, aspects: &[u32]) -> Self {
         self.aspects = aspects.to_vec();
         self
     }
 }
 
-/// A zstd frame that holds these bytes as they are: a single segment, one raw block of at most 128 KiB.
-pub(crate) fn frame(bytes: &[u8]) -> Vec<u8> {
+/// Returns a zstd frame that holds these bytes as they are: a single segment, one raw block of at most 128 KiB.
+#[must_use]
+pub fn frame(bytes: &[u8]) -> Vec<u8> {
     let len = u32::try_from(bytes.len()).unwrap();
     let block = (len << 3 | 1).to_le_bytes();
     [&[0x28, 0xb5, 0x2f, 0xfd, 0xa0][..], &len.to_le_bytes(), &block[..3], bytes].concat()
 }
 
-/// A SPIR-V module with this number in it.
-pub(crate) fn spirv(number: u32) -> Vec<u8> {
-    let words = [0x0723_0203, 0x0001_0400, 0x0006_000e, 20 + number, 0, 2 << 16 | 17, number];
-    words.into_iter().flat_map(u32::to_le_bytes).collect()
+/// Returns a SPIR-V module with this number in it.
+#[must_use]
+pub fn spirv(number: u32) -> Vec<u8> {
+    words(&[0x0723_0203, 0x0001_0400, 0x0006_000e, 20 + number, 0, 2 << 16 | 17, number])
 }
 
 /// Description of a file.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Form {
+pub struct Form {
     /// The version of the descriptors of images.
-    pub(crate) version: u16,
-    pub(crate) kind: u8,
-    pub(crate) is_pe: bool,
+    pub version: u16,
+    /// The kind of offloading.
+    pub kind: u8,
+    /// A PE file, not an ELF file.
+    pub is_pe: bool,
     /// Pointers are in relocations only.
-    pub(crate) relocated: bool,
+    pub relocated: bool,
     /// Entries of 56 bytes.
-    pub(crate) new_entries: bool,
+    pub new_entries: bool,
     /// Images of each table; the last may have fewer.
-    pub(crate) per_table: usize,
+    pub per_table: usize,
     /// The name of all sections with images, if they are not named by targets.
-    pub(crate) section: Option<&'static str>,
+    pub section: Option<&'static str>,
     /// Other bytes in these sections, after the images.
-    pub(crate) behind: &'static [u8],
+    pub trailing: &'static [u8],
 }
 
 impl Default for Form {
@@ -90,25 +104,29 @@ impl Default for Form {
             new_entries: false,
             per_table: 100,
             section: None,
-            behind: &[],
+            trailing: &[],
         }
     }
 }
 
-pub(crate) const BASE: u64 = 0x1_8000_0000;
+/// The address at which the file is loaded.
+pub const BASE: u64 = 0x1_8000_0000;
 /// Place of the first section, in the file and from `BASE`.
-pub(crate) const FIRST: u64 = 0x1000;
+pub const FIRST: u64 = 0x1000;
 
 /// A file, and where things lie in it.
-pub(crate) struct File {
-    pub(crate) bytes: Vec<u8>,
+#[derive(Clone, Debug)]
+pub struct File {
+    /// The file.
+    pub bytes: Vec<u8>,
     /// The offset of each image's descriptor.
-    pub(crate) descriptors: Vec<usize>,
+    pub descriptors: Vec<usize>,
     /// The offset of each table.
-    pub(crate) tables: Vec<usize>,
+    pub tables: Vec<usize>,
     /// The offset of each image.
-    pub(crate) images: Vec<usize>,
-    pub(crate) tgtimg: usize,
+    pub images: Vec<usize>,
+    /// The offset of the section with places and sizes.
+    pub tgtimg: usize,
 }
 
 struct Data {
@@ -151,8 +169,9 @@ impl Data {
     }
 }
 
-/// Makes a host file with one section for each target.
-pub(crate) fn file(form: Form, images: &[Sample]) -> File {
+/// Returns a host file with one section for each target.
+#[must_use]
+pub fn file(form: Form, images: &[Sample]) -> File {
     let mut data = Data { bytes: vec![0; usize::try_from(FIRST).unwrap()], pointers: Vec::new() };
     let mut sections: Vec<(String, usize, usize, u64)> = Vec::new();
     let mut targets: Vec<&str> = images.iter().map(|image| &image.target[..]).collect();
@@ -168,7 +187,7 @@ pub(crate) fn file(form: Form, images: &[Sample]) -> File {
             data.raw(&image.stored);
         }
         data.align(16);
-        data.raw(form.behind);
+        data.raw(form.trailing);
         let name = match form.section {
             Some(name) => name.to_owned(),
             None if form.is_pe => "__CLANG_".to_owned(),
@@ -304,7 +323,7 @@ fn parts(data: &mut Data, form: Form, image: &Sample) -> Parts {
 }
 
 /// Takes the section headers off an ELF file, as `sstrip` does. The dynamic segment says where relocations are.
-pub(crate) fn strip(bytes: &mut Vec<u8>) {
+pub fn strip(bytes: &mut Vec<u8>) {
     let number = |at: usize| u64::from_le_bytes(*bytes[at..].first_chunk().unwrap());
     let table = usize::try_from(number(40)).unwrap();
     let headers = bytes.split_off(table);
@@ -325,10 +344,6 @@ pub(crate) fn strip(bytes: &mut Vec<u8>) {
     for (n, number) in [at, BASE + at, BASE + at, len, len, 8].into_iter().enumerate() {
         put(bytes, 128 + 8 * n, &number.to_le_bytes());
     }
-}
-
-fn put(bytes: &mut [u8], at: usize, new: &[u8]) {
-    bytes[at..at + new.len()].copy_from_slice(new);
 }
 
 /// Name, start, end, flags of ELF.

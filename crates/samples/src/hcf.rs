@@ -1,29 +1,36 @@
 //! HCF containers as AdaptiveCpp writes them.
-#![allow(unreachable_pub, dead_code, reason = "not every test uses all")]
 
+/// The marker between the text and the images.
 pub const MARKER: &str = "__hipsycl_hcf_binary_appendix";
 
 /// An image, and the kernels that it provides.
 #[derive(Clone, Debug)]
 pub struct Sample {
+    /// Name of its node.
     pub node: String,
+    /// Its bytes.
     pub bytes: Vec<u8>,
+    /// Names of its kernels.
     pub kernels: Vec<String>,
 }
 
 impl Sample {
+    /// Creates an image.
+    #[must_use]
     pub fn new(node: &str, bytes: &[u8], kernels: &[&str]) -> Self {
         let kernels = kernels.iter().map(|&name| name.to_owned()).collect();
         Sample { node: node.to_owned(), bytes: bytes.to_vec(), kernels }
     }
 
-    /// The first bytes of LLVM bitcode for all GPUs.
+    /// Creates an image with the first bytes of LLVM bitcode, for all GPUs.
+    #[must_use]
     pub fn bitcode(kernels: &[&str]) -> Self {
         Sample::new("llvm-ir.global", b"BC\xc0\xde\x35\x14\0\0bitcode of a module", kernels)
     }
 }
 
-/// The text, without the marker.
+/// Returns the text, without the marker.
+#[must_use]
 pub fn text(images: &[Sample]) -> String {
     let mut text = "object-id=12345678901234567890\ngenerator=hipSYCL SSCP\n{.images\n".to_owned();
     let mut start = 0;
@@ -48,7 +55,8 @@ pub fn text(images: &[Sample]) -> String {
     text + "}.kernels\n"
 }
 
-/// A container of these images.
+/// Returns a container of these images.
+#[must_use]
 pub fn hcf(images: &[Sample]) -> Vec<u8> {
     let mut file = (text(images) + MARKER).into_bytes();
     images.iter().for_each(|image| file.extend(&image.bytes));

@@ -1,6 +1,6 @@
 //! Damaged samples: what must hold for any input is asked of files that are almost right.
 
-use arbitrary::Unstructured;
+use crate::faulty;
 
 /// About how many places of a sample are damaged: see [`faulty::places`].
 const MOST_PLACES: u64 = 8;
