@@ -498,7 +498,7 @@ fn names_that_share_bytes_take_no_more_time_than_the_image_is_long() {
         let mut symbols = vec![("", kind, other, 1, 0, 64); count as usize];
         symbols[0].0 = &name;
         let mut image = elf(head, &[text], &symbols);
-        // The first name follows that of the table of names.
+        // The first name follows the name of the table of names.
         let table = image.windows(24).position(|symbol| symbol[..5] == [9, 0, 0, 0, 0x10 | kind]);
         let table = table.unwrap();
         for n in 0..count {

@@ -191,11 +191,7 @@ mod tests {
         head[48] = 1;
         assert!(check("amdgcn-amd-amdhsa", "gfx803", &head).is_err(), "bit 0 is not R600");
         head[56] = 0;
-        assert_eq!(
-            check("amdgcn-amd-amdhsa", "gfx803", &head),
-            Ok(()),
-            "without note: unknown"
-        );
+        assert_eq!(check("amdgcn-amd-amdhsa", "gfx803", &head), Ok(()), "without note: unknown");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub fn check(data: &[u8]) {
     }
     written(&entries, &found);
     read(&bytes);
-    crate::damage::change_bytes(u, &mut bytes, 6);
+    crate::fields::change_bytes(u, &mut bytes, 6);
     read(&bytes);
 }
 

@@ -179,3 +179,12 @@ pub fn write(bytes: &mut [u8], form: Form, number: u64) {
         }
     }
 }
+
+/// Changes up to `most` bytes, which the fuzzer chooses.
+pub(crate) fn change_bytes(u: &mut Unstructured<'_>, bytes: &mut [u8], most: usize) {
+    for _ in 0..u.int_in_range(1..=most).unwrap_or(1) {
+        let Ok(at) = u.int_in_range(0..=bytes.len() - 1) else { break };
+        let Ok(byte) = u.arbitrary::<u8>() else { break };
+        bytes[at] = byte;
+    }
+}

@@ -35,7 +35,7 @@ pub fn check(data: &[u8]) {
         assert_eq!(fault.to_string(), "", "a pack of ours is sound");
     }
     read(&bytes);
-    crate::damage::change_bytes(u, &mut bytes, 6);
+    crate::fields::change_bytes(u, &mut bytes, 6);
     read(&bytes);
 }
 

@@ -79,7 +79,7 @@ pub fn check(data: &[u8]) {
     let u = &mut Unstructured::new(data);
     let Ok(mut file) = made(u) else { return };
     any(&file);
-    crate::damage::change_bytes(u, &mut file, 4);
+    crate::fields::change_bytes(u, &mut file, 4);
     any(&file);
 }
 

@@ -241,7 +241,11 @@ fn features_in_some_entries_only_are_findings() {
     ] {
         let findings = composition(ids);
         assert_eq!(places(&findings), [(None, 0, None), (Some(1), 2, Some(feature))]);
-        assert!(findings[1].to_string().contains("only one of them has a setting for "), "{}", findings[1]);
+        assert!(
+            findings[1].to_string().contains("only one of them has a setting for "),
+            "{}",
+            findings[1]
+        );
     }
 }
 

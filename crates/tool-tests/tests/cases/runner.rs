@@ -178,7 +178,7 @@ fn words(line: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
-/// The bytes of a text: `\n`, `\t`, `\r`, `\"`, `\\` and `\xNN` stand for one byte each.
+/// The bytes of a text: `\n`, `\t`, `\r`, `\"`, `\\` and `\xNN` are one byte each.
 fn unescape(text: &str) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -387,7 +387,8 @@ pub fn check(path: &Path, peer: Peer, bless: bool) -> Result<(), String> {
     Err(named(difference(&text, &found)))
 }
 
-/// Checks all cases in parallel, or those whose paths contain `$CASES`; with `Peer::Llvm`, those that LLVM's tools must agree with.
+/// Checks all cases in parallel, or cases whose paths contain `$CASES`; with `Peer::Llvm`, cases that LLVM's tools must
+/// agree with.
 pub fn check_all(peer: Peer) {
     let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")];
     let mut paths = Vec::new();

@@ -1,4 +1,4 @@
-//! A loader of PE files that is as strict as that of Windows, and a stand-in for the HIP runtime.
+//! A loader of PE files that is as strict as Windows's, and a stand-in for the HIP runtime.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

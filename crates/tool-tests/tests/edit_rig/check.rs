@@ -210,7 +210,7 @@ impl<C: Container> Rig<C> {
         self.files.get_or_init(zoo::make::<C::Units>)
     }
 
-    /// Those of the files whose names contain one of the words in `RIG_FILES`, for work on the editor: all without it.
+    /// The files whose names contain one of the words in `RIG_FILES`, for work on the editor: all without it.
     pub fn chosen(&self) -> Vec<&Linked> {
         let words = std::env::var("RIG_FILES").unwrap_or_default();
         let is_chosen = |file: &&Linked| words.split(',').any(|word| file.name.contains(word));
@@ -244,12 +244,12 @@ impl<C: Container> Rig<C> {
         self.survival.get(file, || survive::survival(file, &file.path))
     }
 
-    /// Returns the complaints about tools that ruin unedited files, but for those that are known to do so.
+    /// Returns the complaints about tools that ruin unedited files, except tools that are known to do so.
     pub fn unknown_ruins(&self) -> Complaints {
         each(&self.chosen(), |file| {
             let mut expected = Vec::new();
             if file.world != World::Musl && file.name.contains("static-bfd") {
-                // Its relocations name a section as symbol table that is none.
+                // Its relocations name a section as symbol table that is not one.
                 expected.extend(["llvm-objcopy", "llvm-strip"]);
             }
             if matches!(file.shape, Shape::Static | Shape::StaticPie) {
@@ -303,7 +303,7 @@ impl<C: Container> Rig<C> {
         complaints
     }
 
-    /// The bytes that left the containers left the file, but for parts of pages: at both ends of the device code, and
+    /// The bytes that left the containers left the file, except parts of pages: at both ends of the device code, and
     /// each container's last one. As many are new in a file that grows, if there is room for its program headers.
     pub fn check_size(
         &self,

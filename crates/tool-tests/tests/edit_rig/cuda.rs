@@ -27,7 +27,7 @@ pub const FULL: [&str; 8] = [
 /// The images of the other ones: PTX for later GPUs only.
 pub const FEW: [&str; 4] = ["sm_75", "sm_80", "sm_90", "compute_90"];
 
-/// The images of fatbinaries without PTX: linked code, and that of the new driver.
+/// The images of fatbinaries without PTX: linked code, and code of the new driver.
 pub const CUBINS: [&str; 3] = ["sm_75", "sm_80", "sm_90"];
 
 /// Number of translation units in the largest files.
@@ -70,7 +70,7 @@ impl Units {
             Units::One => vec![&FULL],
             Units::Three | Units::Concatenated => vec![&FULL; 3],
             Units::Uneven => vec![&FULL, &FEW, &FULL],
-            // The linked code, that of two units, and the other unit.
+            // The linked code, of two units, and the other unit.
             Units::Rdc => vec![&CUBINS, &FEW, &FEW, &FEW],
             Units::RdcNew => vec![&CUBINS],
             Units::New => vec![&CUBINS; 2],
@@ -170,7 +170,7 @@ impl zoo::Units for Units {
         make_cuda(&builder.place);
         let unit = |set: &str, number: usize, words: usize, images: &[&str], options: &str| {
             let machine = if set == "aarch64-" { "aarch64" } else { "x86_64" };
-            // PTX of no architecture but those that follow.
+            // PTX of no other architecture than these.
             let has_ptx = images.iter().any(|image| image.starts_with("compute_"));
             let no_ptx = if has_ptx { "--no-cuda-include-ptx=all" } else { "" };
             let text = format!(
@@ -362,7 +362,7 @@ impl Fatbinary {
         with
     }
 
-    /// Returns the fatbinary with entries of which only the code is known.
+    /// Returns the fatbinary with entries whose code alone is known.
     pub fn with_unknown_storage(&self) -> Self {
         let unknown = |image: &Image| Image { stored: None, ..image.clone() };
         Fatbinary { images: self.images.iter().map(unknown).collect() }

@@ -268,7 +268,7 @@ pub fn ids(file: &Linked, keep: &[&str]) -> Vec<String> {
 pub struct Bundle {
     /// The version of the compressed form, if it is compressed.
     pub compressed: Option<u16>,
-    /// Its bundle entry IDs and what they stand for, in order.
+    /// Its bundle entry IDs and their meanings, in order.
     pub entries: Vec<(String, Vec<u8>)>,
 }
 

@@ -549,7 +549,7 @@ fn check_contents(
             }
         }
     }
-    // How many sections a symbol table is about stays.
+    // The number of sections of a symbol table stays.
     if section.info != section_after.info && matches!(section.kind, SHT_SYMTAB | SHT_DYNSYM) {
         complaints.push(format!("{name}: another number of local symbols"));
     }

@@ -103,7 +103,7 @@ fn normal(line: &str, path: &Path) -> String {
     }
 }
 
-/// Additional messages that are allowed, both by eu-elflint only: a segment with code is in pieces, of which one has
+/// Additional messages that are allowed, both by eu-elflint only: a segment with code is in pieces, and one of them has
 /// the code; and sections without contents, which mold places at the start of the file, where a segment is shorter now.
 const HARMLESS: [&str; 2] = [
     "loadable segment # is executable but contains no executable sections",

@@ -1,4 +1,4 @@
-//! Inputs that may have no end, and those that are none.
+//! Inputs that may have no end, and paths that are not inputs.
 
 use std::fs::{self, File};
 use std::io::{Seek, SeekFrom, Write};

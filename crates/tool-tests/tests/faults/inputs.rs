@@ -216,7 +216,7 @@ fn an_unusable_temporary_directory_is_named() {
     }
 }
 
-/// A run of which only the complaints are of interest.
+/// A run whose complaints alone are of interest.
 fn start(inputs: &Inputs, tool: &str, args: &str) -> Child {
     inputs
         .command(&words(tool, args, ["", ""]))
@@ -346,7 +346,7 @@ fn every_command_is_in_a_table() {
         let is_in = |tool: &str, args: &str| tool == "offload" && args.starts_with(command);
         let written = WRITERS.iter().any(|writer| is_in(writer.tool, writer.args));
         let read = READERS.iter().any(|(tool, args)| is_in(tool, args));
-        // Those read no file, and pages are written as images are: see `outputs`.
+        // These commands read no file, and pages are written as images are: see `outputs`.
         let reads_none = ["completions", "doctor", "gpus", "help", "man", "why"].contains(&command);
         assert!(written || read || reads_none, "{command}");
         seen += 1;

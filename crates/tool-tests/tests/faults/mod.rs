@@ -63,7 +63,7 @@ fn is_unchanged(directory: &Path, before: &BTreeMap<PathBuf, Option<Vec<u8>>>, w
 fn refuses(output: &Output, words: &[&str], what: &str) {
     let text = stderr(output);
     assert_eq!(output.status.code(), Some(1), "{what}: {text}");
-    // Those of LLVM's tools that name no file start with the reason, and ours name it after that.
+    // Messages of LLVM's tools that name no file start with the reason, and ours name it after that.
     let is_told = |word: &str| {
         let turned = word.split_once("': ").map(|(file, reason)| format!("{reason}: {file}"));
         text.contains(word) || turned.is_some_and(|turned| text.contains(&turned))

@@ -1,5 +1,5 @@
 //! Files and directories may have any name that the system knows: not UTF-8, with line breaks, with what moves cursors.
-//! Every command and tool reads and writes them, and tells of them on one line.
+//! Every command and tool reads and writes them, and prints each on one line.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -12,7 +12,7 @@ use crate::common::{Row, new_command, stderr, stdout};
 
 const DIRECTORY: &[u8] = b"d\xff\n\x1b[7m";
 
-/// The odd name that stands for a plain one; the extension stays.
+/// The odd name in the place of a plain one; the extension stays.
 fn odd(name: &str) -> PathBuf {
     let name = [DIRECTORY, b"/\xfe\n", name.as_bytes(), b"\xc3\r", name.as_bytes()].concat();
     PathBuf::from(OsString::from_vec(name))
@@ -183,7 +183,7 @@ fn readers_read_files_of_any_name() {
     }
 }
 
-/// JSON is Unicode: what is none in a name is U+FFFD there. Everything else is as it is, line breaks too.
+/// JSON is Unicode: other bytes of a name are U+FFFD there. Everything else is as it is, line breaks too.
 #[test]
 fn names_in_json_are_exact_but_for_what_is_not_unicode() {
     let inputs = odd_inputs();

@@ -1,4 +1,4 @@
-//! A command opens each file once, so that all its answers are about the same bytes.
+//! A command opens each file once, so that all its answers concern the same bytes.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;

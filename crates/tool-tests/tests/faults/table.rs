@@ -17,7 +17,7 @@ use crate::common::{data, new_command};
 #[derive(Clone, Copy, Debug)]
 pub struct Writer {
     pub tool: &'static str,
-    /// Words; `OUT` and `OUT2` stand for the outputs, `HOST` and `HIP-` for IDs.
+    /// Words; `OUT` and `OUT2` are the outputs, `HOST` and `HIP-` IDs.
     pub args: &'static str,
     /// The input that an output may take the place of.
     pub input: &'static str,

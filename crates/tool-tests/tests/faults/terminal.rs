@@ -27,7 +27,7 @@ const HOSTILE: [(&str, &str); 14] = [
     ("lib.so", "\x1b[7m\n^"),
 ];
 
-/// Command lines of commands and tools that read files. `FILE` stands for a file.
+/// Command lines of commands and tools that read files. `FILE` is a file.
 const READERS: [(&str, &str); 36] = [
     ("offload", "ls FILE"),
     ("offload", "ls --tree FILE"),

@@ -58,9 +58,9 @@ fn damage(family: &mut Family, base: &[u8], images: &[Held]) {
     {
         family.refused(format!("header ended by {what}"), with(base, 8 + 58, &end));
     }
-    family.holds("date that is none", with(base, 8 + 16, b"yesterday   "), images);
+    family.holds("date without digits", with(base, 8 + 16, b"yesterday   "), images);
     family.holds("date below zero", with(base, 8 + 16, b"-99999999999"), images);
-    family.holds("mode that is none", with(base, 8 + 40, b"rwxrwxrw"), images);
+    family.holds("mode without digits", with(base, 8 + 40, b"rwxrwxrw"), images);
     for junk in [&b"x"[..], b"\n", b"\0", b"junk of some length", &[b'\n'; 59], &[b' '; 60]] {
         let name: String = junk.escape_ascii().to_string().chars().take(20).collect();
         family.add(

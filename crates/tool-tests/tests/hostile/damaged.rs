@@ -12,7 +12,7 @@ pub fn images_of(name: &str) -> Vec<Held> {
     images.into_iter().map(|found| found.held).collect()
 }
 
-/// A file of which every part is tried.
+/// A file whose every part is tried.
 struct Whole {
     family: &'static str,
     form: Form,

@@ -150,7 +150,7 @@ fn set<T: Ord + Clone>(all: &[T]) -> BTreeSet<T> {
 
 /// As our tools print text that could move a terminal's cursor.
 fn escaped(text: &str) -> String {
-    // Control characters, and those that change the direction of the text around them.
+    // Control characters, and characters that change the direction of the text around them.
     let is_hidden = |c: char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}');
     let escape =
         |c: char| if is_hidden(c) { c.escape_default().to_string() } else { c.to_string() };

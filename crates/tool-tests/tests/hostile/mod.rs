@@ -46,7 +46,7 @@ pub enum Truth {
     Holds(Vec<Held>),
     /// It is a part or a damaged copy of something that has these images: without a complaint there may be only such.
     Part(Vec<Held>),
-    /// Nobody knows, but images are bytes of the file.
+    /// Unknown, but images are bytes of the file.
     Any,
 }
 

@@ -59,7 +59,7 @@ impl Place {
         names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
     }
 
-    /// Compares, and returns the names, of which there must be at least `at_least`.
+    /// Compares, and returns the names; there must be at least `at_least`.
     fn check(&self, file: &Path, at_least: usize) -> Vec<String> {
         let bytes = std::fs::read(file).unwrap();
         let ours = names(&bytes);
@@ -71,7 +71,7 @@ impl Place {
         ours
     }
 
-    /// The symbols that `llvm-nm` lists: those that other objects see, with `U`, `w`, `C`, `W` or `D` for the rest.
+    /// The symbols that `llvm-nm` lists: symbols that other objects see, with `U`, `w`, `C`, `W` or `D` for the rest.
     fn listed(&self, file: &Path) -> Vec<String> {
         let output = llvm("llvm-nm").args(["-P", "--quiet"]).arg(file).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

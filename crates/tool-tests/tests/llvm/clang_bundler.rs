@@ -50,8 +50,8 @@ const SOURCES: [(&str, &str); 5] = [
 
 /// Steps in one directory.
 struct Scenario {
-    /// Commands: `HIP` stands for clang with what all compilations share, `LINK` for linking device code as well; `ar`
-    /// and `clang` are tools of LLVM.
+    /// Commands: `HIP` is clang with the options that all compilations share, `LINK` for linking device code as well;
+    /// `ar` and `clang` are tools of LLVM.
     steps: &'static [&'static str],
     /// Number of times that clang calls the bundler, in all steps together.
     runs: usize,
@@ -323,8 +323,7 @@ fn images(file: &Path) -> Vec<(Vec<String>, Option<String>, Vec<u8>)> {
     rows.into_iter().map(|row| (row.path, row.id, extract(file, row.index))).collect()
 }
 
-/// The files of two runs are the same: compressed ones as far as what is in them goes, objects but for the places of
-/// their sections.
+/// The files of two runs are the same: compressed ones in their contents, objects except the places of their sections.
 fn compare_files(scenario: &Scenario, theirs: &Files, ours: &Files) -> Result<(), String> {
     let names =
         |files: &Files| files.iter().map(|(name, file)| (name.clone(), file.0)).collect::<Vec<_>>();

@@ -25,7 +25,7 @@ fn ours(args: &[&OsStr]) {
     assert!(output.status.success(), "{args:?}: {}", stderr(&output));
 }
 
-/// Two files of machine code, much of which is the same.
+/// Two files of machine code with much in common.
 fn code(place: &Path, mib: u64) -> [PathBuf; 2] {
     code_from(place, 4 << 20, mib << 20)
 }

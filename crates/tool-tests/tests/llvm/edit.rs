@@ -283,7 +283,7 @@ fn new_messages_of_tools_are_seen() {
 
 #[test]
 fn damage_by_later_tools_is_seen() {
-    // It loads, and is right but for the place of its headers; GNU strip and objcopy put them back over what is there.
+    // It loads, and is right except the place of its headers; GNU strip and objcopy put them back over what is there.
     let file = RIG.file("so-bfd");
     let moved = Breaker::new(file).move_program_headers().finish();
     let complaints = RIG.against(file, &moved, Depth::Survival);
@@ -359,7 +359,7 @@ fn files_thinned_to_each_target_have_what_they_had_for_it() {
                 let seen = observe::observe(file, &edited.path())?;
                 let bundles: Result<Vec<_>, _> =
                     seen.containers.iter().map(|dump| hip::decode(dump)).collect();
-                // The same by our commands, of which the one extracts what the other lists.
+                // The same by our commands; the one extracts what the other lists.
                 let extracted: Vec<_> = common::ls(&edited.path())
                     .iter()
                     .filter(|row| row.kind.as_deref() != Some("host"))

@@ -57,7 +57,7 @@ fn input(name: &str) -> String {
     Dlls::shared().path(name).to_str().unwrap().to_owned()
 }
 
-/// Memory is what it was, but for headers, device code, pointers of wrappers and offsets in the debug directory.
+/// Memory is what it was, except headers, device code, pointers of wrappers and offsets in the debug directory.
 fn same_memory(old: &[u8], new: &[u8]) {
     let headers = Headers::of(old);
     let ((before, _), (mut after, _)) = (load(old), load(new));

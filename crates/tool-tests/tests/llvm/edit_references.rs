@@ -47,7 +47,7 @@ const X86_64: &[Case] = &[
     case("inside", ".data\n.quad planted + 64\n.text", true, false),
     case("immediate", "mov $planted, %eax", false, true),
     case("movabs", "movabs $planted, %rax", false, true),
-    // In the middle of an instruction, of a function of which nothing tells where it starts
+    // In the middle of an instruction, of a function without a known start
     case(
         "unwound",
         concat!(".cfi_endproc\ng:\n", hidden_lea!(), "\nret\n.cfi_startproc"),

@@ -1,5 +1,5 @@
-//! Entries of host objects, compared with those that clang 22 emits, read by LLVM's tools, and registered: by the stub of
-//! `wrapper/runtime.c`, and by LLVM's own runtime of OpenMP.
+//! Entries of host objects, compared with entries that clang 22 emits, read by LLVM's tools, and registered: by the
+//! stub of `wrapper/runtime.c`, and by LLVM's own runtime of OpenMP.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points, with `libomp-22-dev` and `liboffload-22-dev`, and
 //! `ld.bfd`; fails without them.

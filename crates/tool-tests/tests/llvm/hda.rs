@@ -365,7 +365,7 @@ fn complaints_are_those_of_llvm() {
     assert_eq!(theirs, ours);
 }
 
-/// Line by line, but for the time it took.
+/// Line by line, except the time it took.
 #[test]
 fn verbose_prints_how_members_are_stored() {
     let place = Place::new();

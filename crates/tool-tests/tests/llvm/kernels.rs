@@ -171,8 +171,8 @@ fn allocated(
     found
 }
 
-/// Reads the YAML that `llvm-readobj` prints: the members of each kernel. Lists become JSON, and of the arguments those that the
-/// source has are kept.
+/// Reads the YAML that `llvm-readobj` prints: the members of each kernel. Lists become JSON, and only arguments that
+/// the source has are kept.
 fn metadata(printed: &str) -> Vec<BTreeMap<String, String>> {
     let mut kernels: Vec<BTreeMap<String, String>> = Vec::new();
     let mut list = String::new();

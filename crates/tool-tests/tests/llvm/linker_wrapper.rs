@@ -562,7 +562,7 @@ fn objects_of_hip_are_the_same() {
     assert!(packed[0].1 == packed[1].1 && packed[0].1.len() == 3);
 }
 
-/// COFF: a DLL of `lld-link`, of which only the images count.
+/// COFF: a DLL of `lld-link`, where only the images count.
 #[test]
 fn libraries_for_windows_have_the_same_images() {
     let place = Place::new();
@@ -601,8 +601,8 @@ fn libraries_for_windows_have_the_same_images() {
     }
 }
 
-/// CUDA with stand-ins for the compiler and for the host linker: the fatbinary is made here, that of LLVM's tool by our
-/// `fatbinary`.
+/// CUDA with stand-ins for the compiler and for the host linker: the fatbinary is made here; for LLVM's tool, our
+/// `fatbinary` makes it.
 #[test]
 fn fatbinaries_of_cuda_are_the_same() {
     let place = Place::new();

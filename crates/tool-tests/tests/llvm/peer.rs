@@ -95,7 +95,7 @@ fn compare_with_objdump(file: &Path, rows: &[Row]) -> usize {
     ours.len()
 }
 
-/// `clang-offload-bundler --list` and `--unbundle`: the same IDs (its order is that of a hash table) and bytes.
+/// `clang-offload-bundler --list` and `--unbundle`: the same IDs (in the order of a hash table) and bytes.
 fn compare_with_bundler(file: &Path, kind: &str, rows: &[Row]) -> usize {
     let kind = format!("--type={kind}");
     let input = [OsStr::new("--input="), file.as_os_str()].concat_os();

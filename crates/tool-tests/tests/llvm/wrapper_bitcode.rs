@@ -35,7 +35,7 @@ fn run(tool: &str, directory: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A module of these images as `llvm-dis` prints it, but for the names of the files.
+/// A module of these images as `llvm-dis` prints it, except the names of the files.
 fn disassembled(directory: &Path, name: &str) -> String {
     let text = run("llvm-dis", directory, &[name, "-o", "-"]);
     text.lines().filter(|line| !line.starts_with("; ModuleID")).collect::<Vec<_>>().join("\n")

@@ -71,7 +71,7 @@ ccmpel {dfv=} $0x12345678, M; ctestel {dfv=} $0x12345678, M; ctestew {dfv=} $0x1
 popcnt M, %r16; {nf} negl M; {nf} shll $3, M, %eax; kmovq M, %k1; testl $0x12345678, %r16d; setzune %al; crc32q M, %r16; {nf} imull M, %eax, %ecx
 ";
 
-/// Operands in memory: from the next instruction, and those that are not.
+/// Operands in memory: relative to the next instruction, and others.
 const OPERANDS: [&str; 7] = [
     "target(%rip)",
     "(%rbx)",

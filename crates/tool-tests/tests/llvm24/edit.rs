@@ -119,7 +119,7 @@ fn compressed_packages_are_read_and_restored() {
             assert!(place.read("back") == place.read("plain"), "{how:?} {method}");
         }
     }
-    // Several, of which each ends at a multiple of 8.
+    // Several; each ends at a multiple of 8.
     fs::write(place.path("several"), [place.read("small"), place.read("plain")].concat()).unwrap();
     place.edit(&["compress"], "several", "small");
     assert!(place.found("small") == place.expected(&ARCHS));

@@ -79,7 +79,7 @@ pub const PROCESSORS: [&str; 12] = [
     "gfx9-generic",
     "gfx9-4-generic",
 ];
-/// Those that have features to choose.
+/// Processors that have features to choose.
 pub const FEATURES: [(&str, &[&str]); 6] = [
     ("gfx900", &[":xnack+", ":xnack-"]),
     ("gfx906", &[":sramecc+:xnack+", ":sramecc+:xnack-", ":sramecc-:xnack+", ":sramecc-:xnack-"]),
@@ -272,7 +272,7 @@ pub fn bundling(random: &mut Random) -> Bundling {
             _ => &BINARIES,
         };
         let mut name = *random.pick(pool);
-        // In sections, one zero byte stands for the host.
+        // In sections, one zero byte marks the host.
         if file_type == "o" && name == "zero" {
             name = "empty";
         }

@@ -402,7 +402,7 @@ pub const DIFFERENCES: &[Difference] = &[
         holds: |case, _, our| refuses(case, our, "Cannot bundle inputs with conflicting targets: "),
     },
     Difference {
-        reason: "an entry serves the HIP target and the OpenMP target, LLVM's only one of them",
+        reason: "an entry fits the HIP target and the OpenMP target, LLVM's only one of them",
         applies: |case, their, our| {
             case.has("hip-openmp-compatible")
                 && their.stderr.contains("Can't find bundles for ")

@@ -20,7 +20,7 @@ pub use Words::{Llvm, Ours};
 /// Commands that LLVM takes without an error, and we refuse.
 pub const ACCEPTED: Words = Ours("LLVM succeeds");
 /// LLVM takes the file for one without bundles.
-pub const DAMAGED: Words = Ours("damage is told of as such");
+pub const DAMAGED: Words = Ours("damage is reported as such");
 pub const CRASHES: Words = Ours("LLVM crashes");
 pub const TARGET: Words = Ours("LLVM drops a processor that it does not know from the name");
 

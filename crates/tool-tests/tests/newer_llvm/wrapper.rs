@@ -1,4 +1,5 @@
-//! `llvm-offload-wrapper` of a newer release and ours with `--release`: the same modules, but for differences on purpose.
+//! `llvm-offload-wrapper` of a newer release and ours with `--release`: the same modules, except differences on
+//! purpose.
 //!
 //! Needs the release where `LLVM23` or `LLVM24` points, or in `target` (`.ci/xtask llvm-unpacked` fetches it); fails without it.
 

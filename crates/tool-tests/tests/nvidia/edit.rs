@@ -73,7 +73,7 @@ fn unedited_files_have_their_intended_shape() {
         let codecs: BTreeSet<_> =
             images().map(|image| image.codec.map_or("none", Codec::name)).collect();
         expect(codecs == units.codecs(), format!("{codecs:?}"));
-        // No image is that of another target or unit, so that each change is seen.
+        // Images of all targets and units differ, so that each change is seen.
         let codes: BTreeSet<_> = images().map(|image| &image.code).collect();
         // The linked code of units is as much alike as theirs.
         let is_relocatable = matches!(units, Units::Rdc);
@@ -235,7 +235,7 @@ fn files_thinned_to_each_target_have_what_they_had_for_it() {
         let all: BTreeSet<_> = units(file).images().into_iter().flatten().collect();
         for &target in all {
             let words = ["thin", "--keep", target, "--exact", "--allow-empty", "--allow-unserved"];
-            // The name of an architecture is that of PTX for it, too.
+            // The name of an architecture is the name of PTX for it, too.
             let ptx = target.replace("sm_", "compute_");
             let expected = only(file, |found| found == target || found == ptx);
             complaints.extend(RIG.edit_and_check(file, &words, &expected, Depth::Itself, NOTHING));
@@ -402,7 +402,7 @@ fn number(file: &Linked, target: &str) -> String {
     row.unwrap().index.to_string()
 }
 
-/// The first fatbinary of `.nv_fatbin`, by its number among those that are registered.
+/// The first fatbinary of `.nv_fatbin`, by its number among registered ones.
 fn first(file: &Linked) -> usize {
     let rows = common::ls(&file.path);
     let first = rows.iter().find(|row| row.path.contains(&"section:.nv_fatbin".to_owned()));

@@ -58,7 +58,7 @@ fn ccob(mut bundle: Vec<u8>, noise: usize) -> Vec<u8> {
     ccob::compress(&bundle, &ccob::WriteOptions::default()).unwrap()
 }
 
-/// Returns a bundle of one image, most of which is zeros.
+/// Returns a bundle of one image, mostly zeros.
 fn bundle(len: u64) -> Vec<u8> {
     let bundle = fs::read(crate::common::data("kernels.hipfb")).unwrap();
     let bundle = ccob::decompress(&bundle, 1 << 20).unwrap().data;
@@ -129,7 +129,7 @@ fn each_row_of_the_table_keeps_to_its_memory() {
             make(&place.join("input"), input, limit);
             made = (input, limit);
         }
-        // Those that are just allowed are read.
+        // Inputs at the limit are read.
         let may_exceed = !matches!(input, ZEROS | ONE_IMAGE | TEXT | TWO);
         let memory = memory.strip_suffix(" MiB").unwrap().parse().unwrap();
         for command in commands.split(", ").map(|name| name.trim_matches('`')) {

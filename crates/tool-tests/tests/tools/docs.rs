@@ -2,7 +2,7 @@
 //!
 //! A session is a block that starts with three backticks and `console`, in README.md and docs/. Its lines `$ COMMAND`
 //! are run by `sh`, in an empty directory with `examples/data` for each page, with the tools of this workspace on
-//! `PATH`; their output follows them, errors included. A line `...` stands for any number of lines. A command
+//! `PATH`; their output follows them, errors included. A line `...` matches any number of lines. A command
 //! that fails has to be followed by `$ echo $?`.
 
 use crate::common::{new_command, tool};
@@ -242,7 +242,7 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// Returns true if lines are as expected; `...` stands for any number of lines.
+/// Returns true if lines are as expected; `...` matches any number of lines.
 #[cfg(target_os = "linux")]
 fn agrees(expected: &[String], printed: &[&str]) -> bool {
     match expected.split_first() {

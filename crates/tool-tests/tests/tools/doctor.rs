@@ -133,7 +133,7 @@ fn a_description_that_cannot_be_read_is_told() {
     assert!(said.contains("baz-1.0.dist-info/METADATA: expected Name and Version"), "{said}");
 }
 
-/// Everything that `doctor` reads by itself, each in the place of which is something else: no such file is read or waited
+/// Everything that `doctor` reads by itself, each with something else in its place: no such file is read or waited
 /// for, and the answer is not taken for the whole truth.
 #[cfg(unix)]
 #[test]

@@ -88,7 +88,7 @@ impl Made {
         self.of("fat-edit", surveyed);
     }
 
-    /// Reads from files of which a call fails.
+    /// Reads from files where a call fails.
     fn read_failing(&mut self, data: &[u8]) {
         let options = fat_object::Options::default();
         for call in 0..8 {

@@ -122,7 +122,7 @@ const LABELS: [(&str, &str, &str, bool); 30] = [
 ];
 
 /// `thin --keep` retains exactly the images that `match` says the device could load. The one exception:
-/// an image without a target ID stays, with a warning, if its triple is that of the device's vendor.
+/// an image without a target ID stays, with a warning, if it has the triple of the device's vendor.
 #[test]
 fn thin_keeps_the_images_that_match_accepts() {
     let place = tempfile::tempdir().unwrap();

@@ -239,7 +239,7 @@ fn lists_keep_permissions_and_attributes() {
     }
 }
 
-/// Every list that an edit reads by itself, each in the place of which is something else: it is not read, files that it may
+/// Every list that an edit reads by itself, each with something else in its place: it is not read, files that it may
 /// list are refused, and nothing outside of the environment changes.
 #[cfg(unix)]
 #[test]
@@ -273,7 +273,7 @@ fn lists_that_are_no_files_are_not_read() {
     }
 }
 
-/// Rows of other files than those that are edited are not opened, wherever they lead.
+/// Rows of files that are not edited are not opened, wherever they lead.
 #[cfg(unix)]
 #[test]
 fn rows_that_lead_out_are_not_opened() {
