@@ -380,12 +380,10 @@ pub fn is_library(head: &[u8]) -> bool {
 }
 
 fn is_shared(head: &[u8]) -> bool {
-    /// `e_type` of a shared library.
-    const ET_DYN: u16 = 3;
     let is_big = head.get(5) == Some(&2);
     let read = if is_big { u16::from_be_bytes } else { u16::from_le_bytes };
     let kind = head.get(16..).and_then(|rest| rest.first_chunk()).map(|bytes| read(*bytes));
-    head.starts_with(b"\x7fELF") && kind == Some(ET_DYN)
+    head.starts_with(b"\x7fELF") && kind == Some(object::elf::ET_DYN.0)
 }
 
 /// Returns whether a file with these first bytes is searched for device code.

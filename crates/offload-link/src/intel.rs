@@ -9,13 +9,10 @@
 //! ```
 
 use byte_parts::Parts;
+use object::elf::{ET_DYN, SHT_NOTE, SHT_PROGBITS, SHT_STRTAB};
 use target_id::Triple;
 
-const ET_DYN: u16 = 3;
 const EM_INTELGT: u16 = 205;
-const SHT_PROGBITS: u32 = 1;
-const SHT_STRTAB: u32 = 3;
-const SHT_NOTE: u32 = 7;
 
 const HEADER: u64 = 64;
 const SECTION: u16 = 64;
@@ -57,10 +54,10 @@ pub(crate) fn file(module: &Parts) -> Parts {
     file.push_zeros(SECTION.into());
     let mut start = HEADER;
     let sections = [
-        (NOTE_NAME, SHT_NOTE, 0),
-        (MODULE_NAME, SHT_PROGBITS, 0),
-        (STRINGS_NAME, SHT_STRTAB, 1),
-        (NAMES_NAME, SHT_STRTAB, 1),
+        (NOTE_NAME, SHT_NOTE.0, 0),
+        (MODULE_NAME, SHT_PROGBITS.0, 0),
+        (STRINGS_NAME, SHT_STRTAB.0, 1),
+        (NAMES_NAME, SHT_STRTAB.0, 1),
     ];
     for ((name, kind, align), end) in sections.into_iter().zip(ends) {
         file.push_bytes(&section(name, kind, start..end, align));
@@ -85,7 +82,7 @@ fn notes() -> Vec<u8> {
 fn header(section_headers: u64) -> Vec<u8> {
     let mut header = b"\x7fELF\x02\x01\x01".to_vec();
     header.resize(16, 0);
-    header.extend([ET_DYN, EM_INTELGT].map(u16::to_le_bytes).concat());
+    header.extend([ET_DYN.0, EM_INTELGT].map(u16::to_le_bytes).concat());
     header.extend(1_u32.to_le_bytes());
     // No entry, no program headers.
     header.extend([0, 0, section_headers].map(u64::to_le_bytes).concat());
