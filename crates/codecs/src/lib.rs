@@ -73,7 +73,8 @@ mod md5;
 pub mod msgpack;
 #[cfg(feature = "stream")]
 mod stream;
-#[cfg(all(test, feature = "stream"))]
+#[cfg(test)]
+#[cfg(feature = "stream")]
 mod tests;
 #[cfg(feature = "miniz_oxide")]
 #[cfg_attr(not(feature = "stream"), allow(dead_code, reason = "steps are for streams"))]
