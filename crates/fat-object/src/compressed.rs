@@ -4,13 +4,12 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use byte_parts::Budget;
 use ccob::Method;
 
 use crate::context::{Context, Outcome};
 use crate::error::Error;
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
-use crate::opened::{Closed, Container, Content, Inner, Inside, Opened, Start};
+use crate::opened::{Closed, Container, Content, Inner, Inside, Opened};
 use crate::source::{Origin, Source};
 use crate::table;
 
@@ -57,31 +56,15 @@ pub(crate) fn open(
     }))
 }
 
-/// Returns whether the header of a compressed bundle starts here.
-pub(crate) fn is_start(
-    _: &mut Source<'_>,
-    window: &Range<u64>,
-    head: &[u8],
-    _: &mut Budget,
-) -> io::Result<Start> {
-    Ok(Start::of(ccob::Header::parse(head, window.end - window.start).is_ok()))
-}
-
 /// Returns the size of a compressed bundle whose header a stream of its method follows. One of version 1, which records
 /// no size, takes all available bytes.
-pub(crate) fn size(
-    _: &mut Source<'_>,
-    window: &Range<u64>,
-    head: &[u8],
-    _: &mut u64,
-) -> io::Result<Option<u64>> {
-    let available = window.end - window.start;
+pub(crate) fn size(head: &[u8], available: u64) -> Option<u64> {
     let header = ccob::Header::parse(head, available).ok().filter(|header| {
         let stream = head.get(header.header_len()..);
         stream.is_some_and(|stream| is_stream_of(header.method(), stream))
             && header.uncompressed_size() > 0
     });
-    Ok(header.map(|header| header.total_size().unwrap_or(available)))
+    header.map(|header| header.total_size().unwrap_or(available))
 }
 
 /// Returns whether a stream of this method starts here.

@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 
+use ::nv_fatbin::Fatbin;
 use byte_parts::Budget;
 use device_code::FileFormat;
 
@@ -65,8 +66,10 @@ pub(crate) static ALL: [Format; 7] = [
         magic: &ccob::MAGIC,
         is_in_sequences: true,
         open: |cx, source, at, _| compressed::open(cx, source, at.window, at.ordinal),
-        is_start: Some(compressed::is_start),
-        size: Some(compressed::size),
+        is_start: Some(|_, window, head, _| {
+            Ok(Start::of(ccob::Header::parse(head, window.end - window.start).is_ok()))
+        }),
+        size: Some(|_, window, head, _| Ok(compressed::size(head, window.end - window.start))),
     },
     Format {
         format: FileFormat::Bundle,
@@ -83,8 +86,10 @@ pub(crate) static ALL: [Format; 7] = [
         magic: &::nv_fatbin::MAGIC,
         is_in_sequences: true,
         open: |_, source, at, _| Ok(nv_fatbin::open(source, at.window, at.ordinal)?.map(Some)),
-        is_start: Some(nv_fatbin::is_start),
-        size: Some(nv_fatbin::size),
+        is_start: Some(|_, window, head, _| {
+            Ok(Start::of(Fatbin::parse_prefix(head, window.end - window.start).is_ok()))
+        }),
+        size: Some(|_, window, head, _| Ok(nv_fatbin::size(head, window.end - window.start))),
     },
     Format {
         format: FileFormat::Hcf,

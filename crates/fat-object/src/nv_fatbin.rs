@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use ::nv_fatbin::{Architecture, Codec, ConcatenatedImage, Entry, Fatbin, Kind};
-use byte_parts::Budget;
 use device_code::FileFormat;
 use target_id::{OffloadKind, Target, Triple};
 
@@ -14,9 +13,7 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
-use crate::opened::{
-    Children, Closed, Container, Content, Found, Inner, Inside, Known, Opened, Start,
-};
+use crate::opened::{Children, Closed, Container, Content, Found, Inner, Inside, Known, Opened};
 use crate::source::{Origin, Source};
 
 /// Bytes before the first entry.
@@ -28,34 +25,18 @@ const ENTRY_LEN: usize = 64;
 /// The largest header of an entry with several images that is read: it has some 100 bytes for each of them.
 const MOST_OF_TABLE: u64 = 1 << 20;
 
-/// Returns whether the header of a fatbinary starts here.
-pub(crate) fn is_start(
-    _: &mut Source<'_>,
-    window: &Range<u64>,
-    head: &[u8],
-    _: &mut Budget,
-) -> io::Result<Start> {
-    Ok(Start::of(Fatbin::parse_prefix(head, window.end - window.start).is_ok()))
-}
-
 /// Returns the size of a fatbinary whose first entry is code for some NVIDIA GPU: it may be anything where only a magic
 /// shows a fatbinary.
-pub(crate) fn size(
-    _: &mut Source<'_>,
-    window: &Range<u64>,
-    head: &[u8],
-    _: &mut u64,
-) -> io::Result<Option<u64>> {
-    let fatbin = Fatbin::parse_prefix(head, window.end - window.start).ok();
-    let size = fatbin.map(|fatbin| fatbin.size()).filter(|&size| {
+pub(crate) fn size(head: &[u8], available: u64) -> Option<u64> {
+    let fatbin = Fatbin::parse_prefix(head, available).ok();
+    fatbin.map(|fatbin| fatbin.size()).filter(|&size| {
         let entry = head.get(16..).and_then(|rest| Entry::parse(rest, 0, HEADER_LEN, size).ok());
         entry.is_some_and(|entry| {
             matches!(entry.kind(), Kind::PTX | Kind::ELF | Kind::LTO_IR)
                 && (10..1000).contains(&entry.architecture().sm())
                 && entry.stored_size() > 0
         })
-    });
-    Ok(size)
+    })
 }
 
 /// Opens the fatbinary at the start of the window.
