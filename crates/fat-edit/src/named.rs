@@ -94,7 +94,7 @@ impl<'f> NamedImages<'f> {
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if there is none.
+    /// [`Missing`](ErrorKind::Missing) if no image fits.
     pub fn with_id(&self, id: &str) -> Result<Vec<&'f ImageInfo>, Error> {
         let found = self.identified(id);
         if found.is_empty() { Err(self.missing(id)) } else { Ok(found) }
@@ -104,7 +104,7 @@ impl<'f> NamedImages<'f> {
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if there is none.
+    /// [`Missing`](ErrorKind::Missing) if no image fits.
     pub fn with_number(&self, number: usize) -> Result<&'f ImageInfo, Error> {
         let images = self.file.images();
         images.iter().find(|image| self.number(image) == number).ok_or_else(|| {
@@ -118,7 +118,7 @@ impl<'f> NamedImages<'f> {
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if there is none, [`Ambiguous`](ErrorKind::Ambiguous) if there are several.
+    /// [`Missing`](ErrorKind::Missing) if nothing fits, [`Ambiguous`](ErrorKind::Ambiguous) if there are several.
     pub fn only(&self, typed: &str) -> Result<&'f ImageInfo, Error> {
         let mut found = self.identified(typed);
         if found.is_empty()
@@ -146,7 +146,7 @@ impl<'f> NamedImages<'f> {
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if there is none, [`Ambiguous`](ErrorKind::Ambiguous) if there are several.
+    /// [`Missing`](ErrorKind::Missing) if nothing fits, [`Ambiguous`](ErrorKind::Ambiguous) if there are several.
     pub fn only_container(&self) -> Result<usize, Error> {
         let mut found: Vec<&EditableContainer> = Vec::new();
         let containers = self.file.containers().iter();

@@ -81,7 +81,7 @@ impl InstalledList {
     ///
     /// # Errors
     ///
-    /// Errors of [`Record::parse`]; [`Malformed`](ErrorKind::Malformed) for a text that is not JSON.
+    /// [`Malformed`](ErrorKind::Malformed) for a text that is not JSON, and the kinds of [`Record::parse`] for a `RECORD`.
     pub fn parse(name: &str, text: Vec<u8>) -> Result<Self, Error> {
         if !name.ends_with(".json") {
             return Ok(InstalledList(Text::Python(Record::parse(&text)?)));

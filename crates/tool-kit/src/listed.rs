@@ -57,8 +57,8 @@ impl Place {
         }
     }
 
-    /// Replaces the list, unless it is not the one with this stamp any more. Its owner, permissions and attributes
-    /// stay; returns warnings about attributes that were not permitted.
+    /// Replaces the list, unless it is not the one with this stamp any more. Its owner, permissions and attributes stay; returns
+    /// warnings about what was not permitted.
     pub fn replace(&self, stamp: Stamp, text: &[u8]) -> io::Result<Vec<String>> {
         let file = self.root.file(&self.relative)?;
         stamp.check(&file)?;
