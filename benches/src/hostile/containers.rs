@@ -5,7 +5,7 @@ use samples::binary::{self, amd, v1, v2};
 use samples::bundle::{MAGIC, bundle_of, text_entry};
 use samples::fatbin::{Made, fatbin};
 
-use super::{long, word};
+use super::long;
 
 /// A bundle of these IDs; each has the same contents.
 pub(super) fn bundle(ids: impl IntoIterator<Item = String>, contents: &[u8]) -> Vec<u8> {
