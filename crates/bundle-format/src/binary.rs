@@ -62,7 +62,7 @@ impl<'data> Bundle<'data> {
         let mut ranges = Vec::new();
         let mut end = HEADER_LEN;
         for index in 0..count {
-            let Found { offset, size, .. } = walk.checked_next(index, count, available)?;
+            let NamedEntry { offset, size, .. } = walk.checked_next(index, count, available)?;
             let Some(entry_end) = offset.checked_add(size).filter(|end| *end <= available) else {
                 let entry_end = u128::from(offset) + u128::from(size);
                 let what = format!("lies at {offset:#x}..{entry_end:#x}");
@@ -238,7 +238,7 @@ fn check_ranges(mut ranges: Vec<(u64, u64, u64)>, header_len: u64) -> Result<(),
 }
 
 /// A descriptor and its ID.
-struct Found<'data> {
+struct NamedEntry<'data> {
     id: &'data [u8],
     offset: u64,
     size: u64,
@@ -253,13 +253,13 @@ struct Walk<'data> {
 
 impl<'data> Walk<'data> {
     /// Returns the entry with the next descriptor, if it and the ID are in memory.
-    fn next(&mut self) -> Option<Found<'data>> {
+    fn next(&mut self) -> Option<NamedEntry<'data>> {
         let descriptor = self.descriptor()?;
         let id_start = self.at.checked_add(DESCRIPTOR_LEN)?;
         let id_len = descriptor.id_len.get();
         let id = slice(self.data, id_start, id_len)?;
         self.at = id_start.checked_add(id_len)?;
-        Some(Found { id, offset: descriptor.offset.get(), size: descriptor.size.get() })
+        Some(NamedEntry { id, offset: descriptor.offset.get(), size: descriptor.size.get() })
     }
 
     fn descriptor(&self) -> Option<&'data Descriptor> {
@@ -273,7 +273,7 @@ impl<'data> Walk<'data> {
         index: u64,
         count: u64,
         available: u64,
-    ) -> Result<Found<'data>, Error> {
+    ) -> Result<NamedEntry<'data>, Error> {
         let at = self.at;
         let beyond = |end: &u64| *end <= available;
         let Some(id_start) = at.checked_add(DESCRIPTOR_LEN).filter(beyond) else {
@@ -318,7 +318,7 @@ impl<'data> Iterator for Entries<'data> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let index = self.left.next()?;
-        let Found { id, offset, size } = self.walk.next()?;
+        let NamedEntry { id, offset, size } = self.walk.next()?;
         Some(Entry { data: self.data, index, id, offset, size })
     }
 

@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use kpack::search::{self, Loader, Place, Variables};
+use kpack::search::{self, Loader, PackPath, Variables};
 use kpack::{Entry, Marker, Toc};
 use target_id::Processor;
 
@@ -20,7 +20,7 @@ use crate::needs::Need;
 ///
 /// ```
 /// use device_select::{Device, PackAnswer, SplitLibrary};
-/// use kpack::{Marker, search::{Place, Variables}};
+/// use kpack::{Marker, search::{PackPath, Variables}};
 ///
 /// struct Library(Marker);
 ///
@@ -29,7 +29,7 @@ use crate::needs::Need;
 ///     fn marker(&self) -> &Marker { &self.0 }
 ///     fn wrappers(&self) -> &[u64] { &[0] }
 ///     fn variables(&self) -> Variables<'_> { Variables::default() }
-///     fn path(&self, place: &Place) -> String { format!("/opt/lib/{}", place.path()) }
+///     fn path(&self, place: &PackPath) -> String { format!("/opt/lib/{}", place.path()) }
 /// }
 ///
 /// let library = Library(Marker::new("libfoo.so", ["foo_@GFXARCH@.kpack".to_owned()]));
@@ -52,7 +52,7 @@ pub trait SplitLibrary {
     fn variables(&self) -> Variables<'_>;
 
     /// Returns the path of a place where a loader looks.
-    fn path(&self, place: &Place) -> Self::Path;
+    fn path(&self, place: &PackPath) -> Self::Path;
 
     /// Returns the paths of packs at which a loader looks for a GPU with these targets, in its order, each once: it finds nothing
     /// in a pack that it has tried.
@@ -126,7 +126,7 @@ fn gpus_of(arch: &str) -> Vec<Vec<&str>> {
 }
 
 /// The table of a pack, or why it cannot be read; `None` if there is no pack.
-type Found = Option<Result<Arc<Toc>, String>>;
+type PackTable = Option<Result<Arc<Toc>, String>>;
 
 /// The code objects that ROCm's loader finds in kernel packs for the wrappers of a [`SplitLibrary`] on a GPU.
 #[derive(Clone, Debug)]
@@ -144,8 +144,8 @@ pub struct PackAnswer<P> {
 /// The loader at work.
 struct Search<'l, L: SplitLibrary> {
     library: &'l L,
-    open: &'l mut dyn FnMut(&L::Path) -> Found,
-    packs: BTreeMap<L::Path, Found>,
+    open: &'l mut dyn FnMut(&L::Path) -> PackTable,
+    packs: BTreeMap<L::Path, PackTable>,
     tried: Vec<L::Path>,
     used: Vec<L::Path>,
     is_later: bool,
@@ -207,7 +207,7 @@ impl<P: Clone + Ord> PackAnswer<P> {
     pub fn new(
         library: &impl SplitLibrary<Path = P>,
         gpu: &Device,
-        open: &mut dyn FnMut(&P) -> Found,
+        open: &mut dyn FnMut(&P) -> PackTable,
     ) -> Self {
         let mut search = Search {
             library,

@@ -28,7 +28,7 @@ use crate::wishes::Wish;
 use crate::write::refused;
 
 /// The range of a container in the edited file: its start and its end.
-type Place = (u64, u64);
+type Extent = (u64, u64);
 
 /// The bytes of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,7 +74,7 @@ fn size(image: &ImageInfo) -> u64 {
 
 /// A container of the edited file, as it is expected in the new one.
 struct Old {
-    place: Place,
+    place: Extent,
     /// `true` if that is one in the edited file itself.
     is_in_file: bool,
     /// `true` if nothing in it changes.
@@ -181,10 +181,10 @@ fn check_changed(
     // A scan reads the whole file: it is for files in which one has found something.
     let options = options(&contents.options).with_scan(contents.has_scanned());
     let file = File { parts: &plan.parts, derived: &plan.derived, images: &plan.new_images };
-    let whole: BTreeSet<Place> =
+    let whole: BTreeSet<Extent> =
         expected.old.iter().filter(|old| old.stays).map(|old| old.place).collect();
     let found = file.find(source, Gather { whole: &whole, ..Gather::new(&file) }, &options)?;
-    let mut kept: BTreeMap<Place, usize> = BTreeMap::new();
+    let mut kept: BTreeMap<Extent, usize> = BTreeMap::new();
     found.whole.iter().for_each(|(place, _)| *kept.entry(*place).or_default() += 1);
     let (mut missing, mut closed) = (Vec::new(), BTreeSet::new());
     for old in expected.old {
@@ -201,7 +201,7 @@ fn check_changed(
             }
         }
     }
-    let is_surplus = |place: &Place| kept.get(place).is_some_and(|left| *left > 0);
+    let is_surplus = |place: &Extent| kept.get(place).is_some_and(|left| *left > 0);
     if let Some((_, path)) = found.whole.into_iter().rfind(|(place, _)| is_surplus(place)) {
         return Err(Problem::not_as_expected(&path, &format!("the container {SURPLUS}")));
     }
@@ -273,7 +273,7 @@ fn hash_old(
     contents: &EditableFile,
     source: &mut Source<'_>,
     missing: &mut Vec<Known>,
-    closed: &BTreeSet<Place>,
+    closed: &BTreeSet<Extent>,
 ) -> Result<(), Problem> {
     let wanted = copies(missing);
     if wanted.is_empty() && closed.is_empty() {
@@ -332,7 +332,7 @@ impl File<'_> {
         source: &mut Source<'_>,
         mut gather: Gather<'_>,
         options: &Options,
-    ) -> Result<Found, Problem> {
+    ) -> Result<WalkResult, Problem> {
         let walked = match self.text_bundle(source.reader()).map_err(refused)? {
             Some(text) => walk_slice(&text, options, &mut gather),
             None => {
@@ -356,7 +356,7 @@ impl File<'_> {
     }
 
     /// Returns the one of these places of the edited file that the container is a copy of, or is decompressed from.
-    fn origin(&self, container: &Container, places: &BTreeSet<Place>) -> Option<Place> {
+    fn origin(&self, container: &Container, places: &BTreeSet<Extent>) -> Option<Extent> {
         let Location::File(start) = container.location() else { return None };
         match origin(self.parts, start..start + container.size())? {
             (Input::File, range) => places.get(&(range.start, range.end)).copied(),
@@ -393,9 +393,9 @@ fn copied(parts: &Output, image: &ImageInfo) -> Option<Content> {
 
 /// Result of a walk.
 #[derive(Default)]
-struct Found {
+struct WalkResult {
     /// Containers that are copied as a whole, by their places in the edited file, and where they are now.
-    whole: Vec<(Place, Vec<PathStep>)>,
+    whole: Vec<(Extent, Vec<PathStep>)>,
     /// All other images.
     images: Vec<Known>,
     /// Hashes of copied images that were asked for.
@@ -406,34 +406,34 @@ struct Found {
 struct Gather<'a> {
     file: &'a File<'a>,
     /// Containers of the edited file that are not looked into where they are copied.
-    whole: &'a BTreeSet<Place>,
+    whole: &'a BTreeSet<Extent>,
     /// The compressed containers to be opened, if not all are.
-    opened: Option<&'a BTreeSet<Place>>,
+    opened: Option<&'a BTreeSet<Extent>>,
     /// Images that are hashed although they are copied.
     hashed: &'a BTreeSet<Content>,
     /// Containers entered and not left, from one that is copied as a whole inwards.
     inside: usize,
-    found: Found,
+    found: WalkResult,
 }
 
 impl<'a> Gather<'a> {
     /// Opens all containers, and hashes images only where it must.
     fn new(file: &'a File<'a>) -> Self {
-        const NONE: &BTreeSet<Place> = &BTreeSet::new();
+        const NONE: &BTreeSet<Extent> = &BTreeSet::new();
         const NOTHING: &BTreeSet<Content> = &BTreeSet::new();
-        let found = Found::default();
+        let found = WalkResult::default();
         Gather { file, whole: NONE, opened: None, hashed: NOTHING, inside: 0, found }
     }
 
     /// Returns the place of a container that is copied and need not be looked into.
-    fn whole(&self, container: &Container) -> Option<Place> {
+    fn whole(&self, container: &Container) -> Option<Extent> {
         self.file.origin(container, self.whole)
     }
 }
 
 impl Visitor for Gather<'_> {
     fn opens(&mut self, container: &Container) -> Enter {
-        let is_closed = |opened: &BTreeSet<Place>| {
+        let is_closed = |opened: &BTreeSet<Extent>| {
             let Location::File(start) = container.location() else { return false };
             let known = opened.range((start, 0)..).next();
             container.compression().is_some() && known.is_none_or(|known| known.0 != start)

@@ -39,7 +39,7 @@ impl<'p> PackInput<'p> {
 }
 
 /// A code object in a pack: the pack, and the entry in its table.
-type Place = (usize, usize);
+type PackEntry = (usize, usize);
 
 /// A split library on its way back, with the code objects that packs have for it.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub struct Join<'p> {
     wrappers: Vec<u64>,
     packs: Vec<PackInput<'p>>,
     /// By the number of the wrapper and the target.
-    codes: BTreeMap<(u64, String), Place>,
+    codes: BTreeMap<(u64, String), PackEntry>,
 }
 
 impl<'p> Join<'p> {
@@ -165,7 +165,7 @@ impl<'p> Join<'p> {
 struct Spool<S> {
     file: S,
     end: u64,
-    starts: BTreeMap<Place, (u64, u64)>,
+    starts: BTreeMap<PackEntry, (u64, u64)>,
 }
 
 impl<S: Write + Seek> Spool<S> {
@@ -177,7 +177,7 @@ impl<S: Write + Seek> Spool<S> {
     fn add(
         &mut self,
         packs: &mut [PackInput<'_>],
-        (pack, at): Place,
+        (pack, at): PackEntry,
     ) -> Result<(u64, u64), Problem> {
         let open = packs.get_mut(pack).ok_or_else(Problem::input_changed)?;
         let entries = open.tables.toc().entries();

@@ -67,7 +67,7 @@ pub(super) struct Planner<'a> {
 }
 
 /// A container, and where it is.
-struct Place<'n> {
+struct PlacedNode<'n> {
     node: &'n Node,
     path: Vec<PathStep>,
     /// `true` if it lies in no section and has no neighbours.
@@ -269,7 +269,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns what may have to be compressed.
-    fn to_compress(&self, places: &[Place<'_>]) -> Jobs {
+    fn to_compress(&self, places: &[PlacedNode<'_>]) -> Jobs {
         let compressed = |node: &Node| match (node.kind(), node.compression) {
             (_, Some(_)) => self.touches(node),
             (ContainerKind::Bundle | ContainerKind::OffloadBinary, None) => {
@@ -464,7 +464,7 @@ fn gather<'n>(
     nodes: &'n [Node],
     path: &mut Vec<PathStep>,
     in_section: bool,
-    places: &mut Vec<Place<'n>>,
+    places: &mut Vec<PlacedNode<'n>>,
 ) {
     for node in nodes {
         if !matches!(node.location, Location::File(_) | Location::Decompressed(_)) {
@@ -480,7 +480,7 @@ fn gather<'n>(
             }
             _ => {
                 let alone = nodes.len() == 1 && !in_section;
-                places.push(Place { node, path: path.clone(), alone });
+                places.push(PlacedNode { node, path: path.clone(), alone });
             }
         }
         path.pop();

@@ -14,7 +14,7 @@ use object::read::archive::{ArchiveFile, ArchiveMember};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Content, Found, Inner, Inside, Member, Opened};
+use crate::opened::{Children, Content, Finds, Inner, Inside, Member, Opened};
 use crate::source::{Origin, ReadSeek, Source};
 use crate::text::{lossy, printable};
 
@@ -56,7 +56,7 @@ impl Children for Members {
         &mut self,
         _: &mut Context<'_>,
         _: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         let Some(member) = self.members.next() else {
             if let Some(error) = self.fault.take() {
@@ -87,7 +87,7 @@ pub(crate) fn thin_member(
     cx: &mut Context<'_>,
     member: &Member,
     file: io::Result<Box<dyn ReadSeek>>,
-    found: &mut Found,
+    found: &mut Finds,
 ) -> io::Result<bool> {
     let file = match file {
         Ok(file) => file,

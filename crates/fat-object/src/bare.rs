@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind};
 use crate::image::Description;
 use crate::image_target;
 use crate::model::ContainerKind;
-use crate::opened::Found;
+use crate::opened::Finds;
 use crate::source::{Source, lend};
 
 /// Returns whether such a file can be a device image by itself. For LLVM bitcode the triple decides.
@@ -47,7 +47,7 @@ pub(crate) fn image(
     source: &mut Source<'_>,
     window: &Range<u64>,
     format: FileFormat,
-    found: &mut Found,
+    found: &mut Finds,
 ) -> io::Result<()> {
     let target = image_target::of_window(source, window, format)?;
     let fault = match format {

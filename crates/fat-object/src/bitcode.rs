@@ -20,7 +20,7 @@ use crate::containers::starts_with;
 use crate::context::Context;
 use crate::error::Error;
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Content, Found, Inner, Inside, Opened, Start};
+use crate::opened::{Children, Content, Finds, Inner, Inside, Opened, Start};
 use crate::sequence::Sequence;
 use crate::source::{Lent, Origin, Source, lend};
 
@@ -61,7 +61,7 @@ impl Children for Objects {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         let Some(object) = self.objects.next() else {
             if let Some(error) = self.fault.take() {

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::image::{BundleForm, Description};
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Container, Found, Object, Opened, Start};
+use crate::opened::{Children, Container, Finds, Object, Opened, Start};
 use crate::source::Source;
 use crate::text::{lossy, printable};
 
@@ -80,7 +80,7 @@ impl Entries {
         Entries { container, form, start, ids, places: places.into_iter(), object, next: 0 }
     }
 
-    fn composition(&self, cx: &mut Context<'_>, found: &mut Found) {
+    fn composition(&self, cx: &mut Context<'_>, found: &mut Finds) {
         for finding in cx.composition(&self.ids) {
             found.finding(self.start, Error::of_composition(finding));
         }
@@ -92,7 +92,7 @@ impl Children for Entries {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         if self.next == 0 {
             self.composition(cx, found);
@@ -141,7 +141,7 @@ fn in_object(
     object: &Object,
     window: &Range<u64>,
     description: &mut Description,
-    found: &mut Found,
+    found: &mut Finds,
 ) -> io::Result<()> {
     description.object = Some(object.window.clone());
     // One zero byte marks the host object. A device image can be one zero byte, too: the kind decides.
@@ -171,7 +171,7 @@ impl Children for SectionEntry {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         let id = std::mem::take(&mut self.id);
         for finding in cx.composition(std::slice::from_ref(&id)) {
@@ -219,7 +219,7 @@ impl Children for Text {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         let bytes = source.range(&self.window)?;
         match self.parse(cx, &bytes) {

@@ -9,12 +9,12 @@ use device_code::FileFormat;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::opened::{Container, Found, Object, Start};
+use crate::opened::{Container, Finds, Object, Start};
 use crate::source::Source;
 use crate::{bundle, compressed, gzip, hcf, nv_fatbin, offload, syclbin};
 
 /// A place where a container starts.
-pub(crate) struct Place<'a> {
+pub(crate) struct ContainerStart<'a> {
     pub(crate) window: &'a Range<u64>,
     /// Position among its neighbours.
     pub(crate) ordinal: usize,
@@ -25,8 +25,8 @@ pub(crate) struct Place<'a> {
 type Open = fn(
     &mut Context<'_>,
     &mut Source<'_>,
-    &Place<'_>,
-    &mut Found,
+    &ContainerStart<'_>,
+    &mut Finds,
 ) -> io::Result<Result<Option<Container>, Error>>;
 
 /// Returns whether a container with a valid header starts at the window with these first bytes. The budget counts the
@@ -134,8 +134,8 @@ pub(crate) fn open(
     cx: &mut Context<'_>,
     source: &mut Source<'_>,
     format: FileFormat,
-    at: &Place<'_>,
-    found: &mut Found,
+    at: &ContainerStart<'_>,
+    found: &mut Finds,
 ) -> io::Result<Option<u64>> {
     let Some(row) = of(format) else { return Ok(None) };
     match (row.open)(cx, source, at, found)? {

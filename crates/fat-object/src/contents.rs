@@ -10,7 +10,7 @@ use crate::archive::Members;
 use crate::bundle::{Text, is_text_ending_in_marker};
 use crate::context::Context;
 use crate::error::Error;
-use crate::opened::{Children, Found, Walked};
+use crate::opened::{Children, Finds, Walked};
 use crate::ranges::Ranges;
 use crate::scan::{Scan, is_squashfs};
 use crate::sequence::Sequence;
@@ -63,7 +63,7 @@ impl Contents {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<Option<Box<dyn Children>>> {
         let window = self.window.clone();
         let head = source.peek(&window, FileFormat::SNIFF_LEN)?;
@@ -150,7 +150,7 @@ impl Children for Contents {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         match &mut self.state {
             State::Unknown => {

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::inflate::{self, Inflated};
 use crate::loose::Loose;
 use crate::model::{Compression, ContainerKind, PathStep};
-use crate::opened::{Container, Content, Found, Inner, Inside, Opened};
+use crate::opened::{Container, Content, Finds, Inner, Inside, Opened};
 use crate::source::{Origin, Source};
 
 /// The first bytes of a stream: gzip's magic, and the only method.
@@ -49,7 +49,7 @@ pub(crate) fn open(
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
-    found: &mut Found,
+    found: &mut Finds,
 ) -> io::Result<Result<Option<Container>, Error>> {
     if cx.options.only_sized {
         return Ok(Ok(None));

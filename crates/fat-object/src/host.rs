@@ -13,7 +13,7 @@ use object::{Endianness, Object, ObjectSection, elf, macho};
 use crate::context::Context;
 use crate::error::Error;
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Found, Opened};
+use crate::opened::{Children, Finds, Opened};
 use crate::ranges::Ranges;
 use crate::section::Section;
 use crate::sections::Sections;
@@ -85,7 +85,7 @@ pub(crate) fn open(
     cx: &mut Context<'_>,
     source: &mut Source<'_>,
     window: &Range<u64>,
-    found: &mut Found,
+    found: &mut Finds,
 ) -> io::Result<Option<Box<dyn Children>>> {
     let names = &mut cx.names;
     let mut sections = Vec::new();
@@ -136,7 +136,7 @@ impl Children for Slices {
         &mut self,
         _: &mut Context<'_>,
         _: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         let Some(slice) = self.slices.next() else { return Ok(false) };
         let base = self.window.start;

@@ -14,11 +14,11 @@ use crate::elf::EM_AMDGPU;
 use crate::error::Error;
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, PathStep};
-use crate::opened::{Children, Found, Known, Opened};
+use crate::opened::{Children, Finds, Known, Opened};
 use crate::source::Source;
 
 /// The keys of a pack: each is a container of the code objects for its targets.
-pub(crate) struct Keys(Found);
+pub(crate) struct Keys(Finds);
 
 /// Opens the pack in the window.
 pub(crate) fn open(
@@ -39,18 +39,18 @@ pub(crate) fn open(
         Err(error) => return Ok(Err(Error::of_kpack(&error))),
     };
     let (toc, blobs) = (tables.toc(), tables.blobs());
-    let mut found = Found::default();
+    let mut found = Finds::default();
     for fault in toc.check(blobs) {
         found.finding(window.start, Error::of_kpack(&fault));
     }
     let mut keys: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut containers: Vec<(PathStep, Found, Range<u64>)> = Vec::new();
+    let mut containers: Vec<(PathStep, Finds, Range<u64>)> = Vec::new();
     for entry in toc.entries() {
         let range = blobs.range(entry).and_then(|range| Window::new(window).part(range));
         let Some(range) = range else { continue };
         let at = *keys.entry(entry.key()).or_insert_with(|| {
             let step = PathStep::new(ContainerKind::Kpack, entry.key());
-            containers.push((step, Found::default(), range.clone()));
+            containers.push((step, Finds::default(), range.clone()));
             containers.len() - 1
         });
         let container = containers.get_mut(at);
@@ -89,7 +89,7 @@ impl Children for Keys {
         &mut self,
         _: &mut Context<'_>,
         _: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         match self.0.next() {
             Some(child) => {

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::image::Description;
 use crate::image_target;
 use crate::model::ContainerKind;
-use crate::opened::{Children, Found};
+use crate::opened::{Children, Finds};
 use crate::source::Source;
 
 /// An image in no container.
@@ -24,7 +24,7 @@ impl Children for Loose {
         &mut self,
         _: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         let target = image_target::of_window(source, &self.window, self.format)?;
         found.image(self.window.clone(), Description::of_loose(self.kind, target));

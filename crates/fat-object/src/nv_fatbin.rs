@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
-use crate::opened::{Children, Closed, Container, Content, Found, Inner, Inside, Known, Opened};
+use crate::opened::{Children, Closed, Container, Content, Finds, Inner, Inside, Known, Opened};
 use crate::source::{Origin, Source};
 
 /// Bytes before the first entry.
@@ -70,7 +70,7 @@ impl Children for Entries {
         &mut self,
         _: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         if self.offset >= self.len {
             return Ok(false);
@@ -145,8 +145,8 @@ impl Concatenated {
     }
 
     /// Returns the images of code that starts there.
-    fn found(self, start: u64) -> Found {
-        let mut found = Found::default();
+    fn found(self, start: u64) -> Finds {
+        let mut found = Finds::default();
         for (Range { start: from, end }, description) in self.0 {
             found.image(start + from..start + end, description);
         }

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::image::{Description, OffloadBinaryEntry};
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
-use crate::opened::{Children, Closed, Container, Content, Found, Inner, Inside, Opened, Start};
+use crate::opened::{Children, Closed, Container, Content, Finds, Inner, Inside, Opened, Start};
 use crate::source::{Origin, Source};
 use crate::{compressed_binary, syclbin};
 
@@ -63,7 +63,7 @@ impl Entries {
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
         entry: &Entry<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<Result<(), Error>> {
         // Strings may share bytes.
         for (key, value) in entry.strings() {
@@ -92,7 +92,7 @@ impl Children for Entries {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         let prefix = Arc::clone(&self.prefix);
         let binary = match OffloadBinary::parse_prefix(&prefix, self.available) {

@@ -147,9 +147,9 @@ impl Opened {
 
 /// Something to walk, in order.
 #[derive(Default)]
-pub(crate) struct Found(VecDeque<Child>);
+pub(crate) struct Finds(VecDeque<Child>);
 
-impl Found {
+impl Finds {
     pub(crate) fn finding(&mut self, at: u64, error: impl Into<Error>) {
         self.0.push_back(Child::Finding(at, error.into()));
     }
@@ -183,7 +183,7 @@ pub(crate) trait Children {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool>;
 
     /// Receives the result of the container that was left: the last of these children that was one.
@@ -210,20 +210,20 @@ pub(crate) struct Walked {
 pub(crate) struct Nothing;
 
 impl Children for Nothing {
-    fn next(&mut self, _: &mut Context<'_>, _: &mut Source<'_>, _: &mut Found) -> io::Result<bool> {
+    fn next(&mut self, _: &mut Context<'_>, _: &mut Source<'_>, _: &mut Finds) -> io::Result<bool> {
         Ok(false)
     }
 }
 
 /// A child that is known beforehand.
-pub(crate) struct Known(pub(crate) Found);
+pub(crate) struct Known(pub(crate) Finds);
 
 impl Children for Known {
     fn next(
         &mut self,
         _: &mut Context<'_>,
         _: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         found.0.append(&mut self.0.0);
         Ok(false)

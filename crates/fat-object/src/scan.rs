@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::loose::Loose;
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Found, Opened, Walked};
+use crate::opened::{Children, Finds, Opened, Walked};
 use crate::ranges::Ranges;
 use crate::section::Section;
 use crate::sequence::One;
@@ -154,7 +154,7 @@ impl Children for Scan {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         let base = self.window.start;
         let Some(at) = self.scanner.next(source, &(self.at..self.gap.end))? else {

@@ -16,7 +16,7 @@ use crate::containers::starts_with;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Content, Found, Inside, Object, Opened, Start, Walked};
+use crate::opened::{Children, Content, Finds, Inside, Object, Opened, Start, Walked};
 use crate::ranges::Ranges;
 use crate::scan::Scan;
 use crate::section::{Section, is_gcc_section};
@@ -93,7 +93,7 @@ impl Sections {
         cx: &Context<'_>,
         source: &mut Source<'_>,
         section: &Section,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<()> {
         let base = self.window.start;
         let available = self.window.end - base;
@@ -155,7 +155,7 @@ impl Sections {
     }
 
     /// Adds what is wrong with the file as a whole.
-    fn end(&mut self, cx: &Context<'_>, found: &mut Found) {
+    fn end(&mut self, cx: &Context<'_>, found: &mut Finds) {
         let base = self.window.start;
         let mut sections = self.sections.iter();
         if self.scans
@@ -174,7 +174,7 @@ impl Sections {
     }
 
     /// Adds the SYCL images in a part of the file between sections.
-    fn outside(&self, gap: &Range<u64>, found: &mut Found) {
+    fn outside(&self, gap: &Range<u64>, found: &mut Finds) {
         let base = self.window.start;
         let Some(all) = self.sycl.extent(&(base + gap.start..base + gap.end)) else { return };
         let step = PathStep::new(ContainerKind::OutsideSections, format!("{:#x}", all.start));
@@ -188,7 +188,7 @@ impl Children for Sections {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         let base = self.window.start;
         match &mut self.stage {

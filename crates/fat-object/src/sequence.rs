@@ -6,11 +6,11 @@ use std::ops::Range;
 use bundle_format::text::is_text_bundle;
 use device_code::FileFormat;
 
-use crate::containers::{self, Place};
+use crate::containers::{self, ContainerStart};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::model::ContainerKind;
-use crate::opened::{Children, Found, Object, Walked};
+use crate::opened::{Children, Finds, Object, Walked};
 use crate::source::Source;
 
 /// Containers with zeros between and after them.
@@ -36,7 +36,7 @@ impl Children for Sequence {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         let before = self.at;
         let at = source.skip_zeros(&(before..self.window.end))?;
@@ -51,7 +51,7 @@ impl Children for Sequence {
         let format = FileFormat::sniff(&head);
         if containers::is_in_sequences(format) && !is_text_bundle(&head) {
             let (ordinal, object) = (self.ordinal, self.object.as_ref());
-            let place = Place { window: &rest, ordinal, object };
+            let place = ContainerStart { window: &rest, ordinal, object };
             let end = containers::open(cx, source, format, &place, found)?;
             self.ordinal += 1;
             // A container always takes at least its header; the check only guards the loop.
@@ -100,9 +100,9 @@ impl Children for One {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
-        let place = Place { window: &self.window, ordinal: 0, object: None };
+        let place = ContainerStart { window: &self.window, ordinal: 0, object: None };
         self.end = containers::open(cx, source, self.format, &place, found)?;
         Ok(false)
     }

@@ -27,7 +27,7 @@ use crate::disagreement::Disagreement;
 use crate::error::Error;
 use crate::image::{Description, ImageInfo};
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Container, Found, Opened};
+use crate::opened::{Children, Container, Finds, Opened};
 use crate::source::Source;
 use crate::{bare, image_target};
 
@@ -161,7 +161,7 @@ impl Images {
     fn modules(
         &self,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<Vec<(Range<u64>, u32)>> {
         let Layout { modules, ir, native, .. } = self.layout;
         let mut ranges = Vec::new();
@@ -224,7 +224,7 @@ impl Images {
         source: &mut Source<'_>,
         n: u64,
         header: &[u8],
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<()> {
         let Layout { bytes, metadata, .. } = self.layout;
         let Some(data) = self.layout.data() else { return Ok(()) };
@@ -272,7 +272,7 @@ impl Children for Images {
         &mut self,
         _: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         if self.modules.is_none() {
             // No byte is walked twice.
@@ -335,7 +335,7 @@ fn check(
     format: FileFormat,
     kind: Kind,
     info: &mut ImageInfo,
-    found: &mut Found,
+    found: &mut Finds,
 ) -> io::Result<()> {
     let (expected, is_expected) = kind.expectation(format);
     if !is_expected {
@@ -352,7 +352,7 @@ pub(crate) fn check_entry(
     source: &mut Source<'_>,
     window: &Range<u64>,
     info: &mut ImageInfo,
-    found: &mut Found,
+    found: &mut Finds,
 ) -> io::Result<()> {
     const SIZE: u64 = 8;
     let Some(entry) = &info.offload_binary_entry else { return Ok(()) };

@@ -10,7 +10,7 @@ use target_id::Target;
 
 use crate::bundle;
 use crate::context::Context;
-use crate::opened::{Content, Found, Inner, Known};
+use crate::opened::{Content, Finds, Inner, Known};
 use crate::source::{Origin, Source, SourceReader};
 
 /// Larger tables are read with the whole bundle. The table of a bundle for 30 GPUs has 2 KiB.
@@ -36,7 +36,7 @@ pub(crate) fn open(
     if bundle.end() != size || cx.options.enter_images && holds_images(&bundle, &start) {
         return Ok(None);
     }
-    let mut found = Found::default();
+    let mut found = Finds::default();
     found.container(bundle::opened(bundle::container_of(true), &bundle, 0, 0, None));
     cx.add_bytes(start.len() as u64);
     let source = Source::of_start(start, size, Origin::Decompressed);

@@ -15,7 +15,7 @@ use crate::context::{Ahead, Context};
 use crate::error::{Error, ErrorKind, Finding};
 use crate::image::{Description, Image, ImageInfo};
 use crate::model::{Compression, Container, ContainerKind, Enter, Location, PathStep};
-use crate::opened::{Child, Children, Content, Found, Inner, Inside, Member, Nothing, Opened};
+use crate::opened::{Child, Children, Content, Finds, Inner, Inside, Member, Nothing, Opened};
 use crate::options::Options;
 use crate::sequence::One;
 use crate::source::{Origin, ReadSeek, Source};
@@ -158,7 +158,7 @@ pub struct Walk<'r> {
 /// A container that the walk is in; the lowest is the file.
 struct Level {
     children: Box<dyn Children>,
-    found: Found,
+    found: Finds,
     /// `true` if there are no more children.
     is_done: bool,
     /// Its start in the enclosing source.
@@ -610,7 +610,7 @@ impl Level {
     fn new(children: Box<dyn Children>, start: u64) -> Self {
         Level {
             children,
-            found: Found::default(),
+            found: Finds::default(),
             is_done: false,
             start,
             has_source: false,

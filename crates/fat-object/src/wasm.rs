@@ -99,13 +99,13 @@ pub(crate) fn open(
 }
 
 /// The place of the name of a custom section, and of its contents.
-struct Place {
+struct CustomSection {
     name: Option<Range<u64>>,
     contents: Range<u64>,
 }
 
 /// Returns the section at `at`; `None` if there is none.
-fn section(source: &mut Source<'_>, at: u64, window_end: u64) -> io::Result<Option<Place>> {
+fn section(source: &mut Source<'_>, at: u64, window_end: u64) -> io::Result<Option<CustomSection>> {
     let first = source.peek(&(at..window_end), 1 + LEB128_MAX)?;
     let Some(Head { id, head_len, len }) = head(&first) else { return Ok(None) };
     let start = at + head_len;
@@ -114,14 +114,15 @@ fn section(source: &mut Source<'_>, at: u64, window_end: u64) -> io::Result<Opti
         return Ok(None);
     }
     if id != CUSTOM {
-        return Ok(Some(Place { name: None, contents: start..end }));
+        return Ok(Some(CustomSection { name: None, contents: start..end }));
     }
     let first = source.peek(&(start..end), LEB128_MAX)?;
     let Some((name_len, leb128_len)) = read_leb128(&first) else { return Ok(None) };
     let start = start + leb128_len;
     let name = start..start + name_len;
     let contents = name.end..end;
-    Ok(Some(Place { name: Some(name), contents }).filter(|place| place.contents.start <= end))
+    Ok(Some(CustomSection { name: Some(name), contents })
+        .filter(|place| place.contents.start <= end))
 }
 
 #[cfg(test)]

@@ -346,7 +346,7 @@ impl<'z> ZipWalker<'z> {
         reader: impl Read + Seek,
         visitor: &mut dyn Visitor,
     ) -> Result<(), Error> {
-        let place = Place::of_file();
+        let place = PackagePlace::of_file();
         let sink = &mut Unchecked(visitor);
         self.walker.one_of_zip(self.zip, self.kind, index, reader, &place, sink)
     }
@@ -384,7 +384,7 @@ impl Walker {
         sink: &mut dyn Sink,
     ) -> Result<PackageKind, Error> {
         let head = source.peek(&(0..source.len()), HEAD)?;
-        let place = Place::of_file();
+        let place = PackagePlace::of_file();
         let zip = match sniff(&head) {
             Some(PackageKind::Zip) => Some(Zip::read_source(source)?),
             _ => Zip::behind_source(source)?,
@@ -433,7 +433,7 @@ impl Walker {
                 let mut reader = Raw::new(reader, len);
                 let decoder = Decoded { reader: codec.decoder(&mut reader)?, codec };
                 let mut decoder = self.allowance.count(decoder);
-                let place = Place { at: None, ..place };
+                let place = PackagePlace { at: None, ..place };
                 let result = self.stream(kind, &mut decoder, &place, sink);
                 sink.leave(&result);
                 result.map(|()| kind)
@@ -450,7 +450,7 @@ impl Walker {
         &self,
         kind: PackageKind,
         reader: &mut dyn Read,
-        place: &Place,
+        place: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         match kind {
@@ -466,7 +466,7 @@ impl Walker {
         zip: &Zip,
         kind: PackageKind,
         source: &mut Source<'_>,
-        place: &Place,
+        place: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         sink.zip(zip, source);
@@ -493,7 +493,7 @@ impl Walker {
         kind: PackageKind,
         index: usize,
         reader: impl Read + Seek,
-        place: &Place,
+        place: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let Some(described) = zip.members().get(index) else { return Ok(()) };
@@ -544,7 +544,7 @@ impl Walker {
         &self,
         mut tar: TarReader<R>,
         package: PackageKind,
-        place: &Place,
+        place: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let mut names = CheckedNames::default();
@@ -599,7 +599,7 @@ impl Walker {
         &self,
         reader: &mut dyn Read,
         package: PackageKind,
-        place: &Place,
+        place: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let mut head = [0; 16];
@@ -607,7 +607,7 @@ impl Walker {
         let head = head.get(..read).unwrap_or_default();
         let codec = Codec::sniff(head);
         let decoder = Decoded { reader: codec.decoder(head.chain(reader))?, codec };
-        let place = &Place { at: None, ..place.clone() };
+        let place = &PackagePlace { at: None, ..place.clone() };
         if codec == Codec::None {
             return self.tar(TarReader::new(decoder), package, place, sink);
         }
@@ -615,7 +615,12 @@ impl Walker {
         self.tar(TarReader::new(&mut decoder as &mut dyn Read), package, place, sink)
     }
 
-    fn deb(&self, reader: &mut dyn Read, place: &Place, sink: &mut dyn Sink) -> Result<(), Error> {
+    fn deb(
+        &self,
+        reader: &mut dyn Read,
+        place: &PackagePlace,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
         let mut magic = [0; ar::MAGIC.len()];
         read_full(reader, &mut magic)?;
         let mut at = magic.len() as u64;
@@ -655,7 +660,7 @@ impl Walker {
                     finish(result, &member.path, sink)?;
                 }
                 Role::Control(_) => {
-                    let inner = Place { path: place.path.join(b"control.tar"), ..*place };
+                    let inner = PackagePlace { path: place.path.join(b"control.tar"), ..*place };
                     let result = self.compressed_tar(&mut whole, PackageKind::Deb, &inner, sink);
                     finish(result, &member.path, sink)?;
                 }
@@ -680,7 +685,12 @@ impl Walker {
         Ok(())
     }
 
-    fn rpm(&self, reader: &mut dyn Read, place: &Place, sink: &mut dyn Sink) -> Result<(), Error> {
+    fn rpm(
+        &self,
+        reader: &mut dyn Read,
+        place: &PackagePlace,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Error> {
         let sizes = rpm::read_headers(reader)?;
         let mut head = [0; 16];
         let read = read_full(reader, &mut head)?;
@@ -719,7 +729,7 @@ impl Walker {
     fn compressed(
         &self,
         reader: &mut dyn Read,
-        place: &Place,
+        place: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let member = Member {
@@ -741,7 +751,7 @@ impl Walker {
         &self,
         member: &Member,
         contents: &mut dyn Read,
-        place: &Place,
+        place: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let Some(algorithm) = sink.begin(member) else {
@@ -766,7 +776,7 @@ impl Walker {
         &self,
         member: &Member,
         contents: &mut dyn Read,
-        place: &Place,
+        place: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         if !member.has_file_contents() {
@@ -794,8 +804,12 @@ impl Walker {
             return deliver(member, head, contents, sink);
         }
         let at = member.place.as_ref().map(|place| place.start);
-        let inner =
-            Place { path: member.path.clone(), depth: place.depth + 1, held: place.held, at };
+        let inner = PackagePlace {
+            path: member.path.clone(),
+            depth: place.depth + 1,
+            held: place.held,
+            at,
+        };
         match kind {
             Some(PackageKind::Zip) => self.held_zip(member, head, contents, &inner, sink),
             Some(kind) => {
@@ -807,7 +821,7 @@ impl Walker {
                 finish(result, &member.path, sink)
             }
             None => {
-                let inner = Place { at: None, ..inner };
+                let inner = PackagePlace { at: None, ..inner };
                 self.maybe_compressed(codec, member, head, contents, &inner, sink)
             }
         }
@@ -852,15 +866,18 @@ impl Walker {
         member: &Member,
         head: &[u8],
         contents: &mut dyn Read,
-        inner: &Place,
+        inner: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let (bytes, is_all) = self.hold((member, u64::MAX), head, contents, inner.held, sink);
         let held = inner.held + bytes.len() as u64;
         let result = match is_all {
-            Ok(true) => {
-                self.zip_of_bytes(member, &bytes, &Place { held, at: None, ..inner.clone() }, sink)
-            }
+            Ok(true) => self.zip_of_bytes(
+                member,
+                &bytes,
+                &PackagePlace { held, at: None, ..inner.clone() },
+                sink,
+            ),
             Ok(false) => {
                 sink.hold(inner.held);
                 let size = match member.size {
@@ -889,7 +906,7 @@ impl Walker {
         member: &Member,
         head: &[u8],
         contents: &mut dyn Read,
-        place: &Place,
+        place: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let (bytes, is_all) = self.hold((member, MAX_PROGRAM), head, contents, place.held, sink);
@@ -911,8 +928,12 @@ impl Walker {
         let mut source = Source::of_bytes(&bytes);
         match Zip::behind_source(&mut source) {
             Ok(Some(zip)) if sink.package(&member.path, zip.kind()) => {
-                let inner =
-                    Place { path: member.path.clone(), depth: place.depth + 1, held, at: None };
+                let inner = PackagePlace {
+                    path: member.path.clone(),
+                    depth: place.depth + 1,
+                    held,
+                    at: None,
+                };
                 let start = usize::try_from(zip.start()).unwrap_or(usize::MAX);
                 let program = bytes.get(..start).unwrap_or_default();
                 let delivered = if program.starts_with(SCRIPT) {
@@ -938,7 +959,7 @@ impl Walker {
         &self,
         member: &Member,
         bytes: &[u8],
-        inner: &Place,
+        inner: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let mut source = Source::of_bytes(bytes);
@@ -962,7 +983,7 @@ impl Walker {
         member: &Member,
         head: &[u8],
         contents: &mut dyn Read,
-        inner: &Place,
+        inner: &PackagePlace,
         sink: &mut dyn Sink,
     ) -> Result<(), Error> {
         let mut probed = head.to_vec();
@@ -992,7 +1013,7 @@ impl Walker {
 
 /// Place of a package.
 #[derive(Clone)]
-struct Place {
+struct PackagePlace {
     path: MemberPath,
     /// Number of packages that it is in, itself included.
     depth: usize,
@@ -1002,9 +1023,9 @@ struct Place {
     at: Option<u64>,
 }
 
-impl Place {
+impl PackagePlace {
     fn of_file() -> Self {
-        Place { path: MemberPath::default(), depth: 1, held: 0, at: Some(0) }
+        PackagePlace { path: MemberPath::default(), depth: 1, held: 0, at: Some(0) }
     }
 
     /// Returns the place in the file of a range of the package.
@@ -1055,7 +1076,7 @@ struct CheckedNames {
 }
 
 impl CheckedNames {
-    fn check(&mut self, member: &Member, place: &Place, sink: &mut dyn Sink) {
+    fn check(&mut self, member: &Member, place: &PackagePlace, sink: &mut dyn Sink) {
         check_name(member, member.path.name(), sink);
         if !self.names.repeats(member.path.name(), member.kind == MemberKind::Directory) {
             return;

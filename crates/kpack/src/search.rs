@@ -137,12 +137,12 @@ impl<'a> Variables<'a> {
 
 /// The path of a pack that a loader opens if it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct PackPath {
     path: String,
     is_of_library: bool,
 }
 
-impl Place {
+impl PackPath {
     /// Returns the path, without placeholder.
     #[must_use]
     pub fn path(&self) -> &str {
@@ -161,21 +161,21 @@ impl Place {
 /// loader takes those of variables as they are.
 ///
 /// ```
-/// use kpack::search::{Place, Variables, places};
+/// use kpack::search::{PackPath, Variables, places};
 ///
 /// let marker = ["../.kpack/foo_@GFXARCH@.kpack".to_string()];
 /// let variables = Variables { prefix: Some("mine.kpack"), ..Variables::default() };
 /// let found = places(&marker, &variables, &["gfx942:xnack-"]);
-/// let paths: Vec<&str> = found.iter().map(Place::path).collect();
+/// let paths: Vec<&str> = found.iter().map(PackPath::path).collect();
 /// assert_eq!(paths, ["mine.kpack", "../.kpack/foo_gfx942:xnack-.kpack", "../.kpack/foo_gfx942.kpack"]);
 /// assert!(!found[0].is_of_library() && found[1].is_of_library());
 /// ```
 #[must_use]
-pub fn places(marker: &[String], variables: &Variables<'_>, targets: &[&str]) -> Vec<Place> {
+pub fn places(marker: &[String], variables: &Variables<'_>, targets: &[&str]) -> Vec<PackPath> {
     let (named, is_all) = variables.paths();
     let named =
-        named.into_iter().map(|path| Place { path: path.to_string(), is_of_library: false });
-    let mut places: Vec<Place> = named.collect();
+        named.into_iter().map(|path| PackPath { path: path.to_string(), is_of_library: false });
+    let mut places: Vec<PackPath> = named.collect();
     if is_all {
         return places;
     }
@@ -183,9 +183,9 @@ pub fn places(marker: &[String], variables: &Variables<'_>, targets: &[&str]) ->
     for pattern in marker {
         if pattern.contains(PLACEHOLDER) {
             let paths = subsets.iter().map(|subset| path(pattern, subset));
-            places.extend(paths.map(|path| Place { path, is_of_library: true }));
+            places.extend(paths.map(|path| PackPath { path, is_of_library: true }));
         } else {
-            places.push(Place { path: pattern.clone(), is_of_library: true });
+            places.push(PackPath { path: pattern.clone(), is_of_library: true });
         }
     }
     places

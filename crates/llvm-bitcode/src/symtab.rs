@@ -12,7 +12,7 @@ const VERSION: u32 = 3;
 /// A string, by its place in the string table; or an array in the blob, with the number of its elements.
 #[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
 #[repr(C)]
-struct Place {
+struct TableRange {
     offset: U32,
     len: U32,
 }
@@ -23,21 +23,21 @@ struct Place {
 struct Header {
     version: U32,
     /// String: the program that wrote the table.
-    producer: Place,
-    modules: Place,
-    comdats: Place,
+    producer: TableRange,
+    modules: TableRange,
+    comdats: TableRange,
     /// [`Symbol`]s.
-    symbols: Place,
+    symbols: TableRange,
     /// Further facts of some symbols.
-    uncommons: Place,
+    uncommons: TableRange,
     /// String: the target triple.
-    triple: Place,
+    triple: TableRange,
     /// String: the name of the source file.
-    source: Place,
+    source: TableRange,
     /// String: options of the linker.
-    linker_options: Place,
+    linker_options: TableRange,
     /// Names of libraries.
-    libraries: Place,
+    libraries: TableRange,
 }
 
 /// Symbol in the table.
@@ -45,9 +45,9 @@ struct Header {
 #[repr(C)]
 struct Symbol {
     /// String: the name.
-    name: Place,
+    name: TableRange,
     /// String: the name in the module; empty for symbols of inline assembly.
-    ir_name: Place,
+    ir_name: TableRange,
     /// Index of the comdat.
     comdat: U32,
     flags: U32,
@@ -93,10 +93,10 @@ impl<'d> SymbolTable<'d> {
         if header.version != VERSION || count != modules {
             return None;
         }
-        let Place { offset, len } = header.symbols;
+        let TableRange { offset, len } = header.symbols;
         let len = u64::from(len) * size_of::<Symbol>() as u64;
         let symbols = <[Symbol]>::ref_from_bytes(slice(table, offset.into(), len)?).ok()?;
-        let string = |at: Place| slice(strings, at.offset.into(), at.len.into());
+        let string = |at: TableRange| slice(strings, at.offset.into(), at.len.into());
         let read = SymbolTable {
             symbols,
             strings,

@@ -289,7 +289,7 @@ fn strings(
         let table = string_entries(version, data, raw);
         for (string, raw) in (0_u64..).zip((0..table.len()).filter_map(|i| table.get(i))) {
             let offset = raw.key_offset;
-            let place = Place { entry, string, offset, size };
+            let place = StringPlace { entry, string, offset, size };
             let end = terminated(&gaps, offset, size, in_memory)
                 .map_err(|fault| place.error(fault, "key", None))?;
             needed = needed.max(end);
@@ -299,7 +299,7 @@ fn strings(
                 None => terminated(&gaps, offset, size, in_memory),
                 Some(value_size) => sized(&gaps, offset, value_size, size),
             };
-            let place = Place { offset, ..place };
+            let place = StringPlace { offset, ..place };
             let end = end
                 .map_err(|fault| place.error(fault, "value", Some(raw.value_size.unwrap_or(0))))?;
             needed = needed.max(end);
@@ -341,17 +341,17 @@ enum Fault {
 }
 
 /// The place of a string.
-struct Place {
+struct StringPlace {
     entry: u64,
     string: u64,
     offset: u64,
     size: u64,
 }
 
-impl Place {
+impl StringPlace {
     #[cold]
     fn error(&self, fault: Fault, what: &str, len: Option<u64>) -> Error {
-        let &Place { entry, string, offset, size } = self;
+        let &StringPlace { entry, string, offset, size } = self;
         let what = format!("the {what} of string {string} at {offset:#x}");
         let len = len.map(|len| format!(" with {len:#x} bytes")).unwrap_or_default();
         let message = match fault {

@@ -54,7 +54,7 @@ pub struct DeviceCode<'d> {
     target: LinkTarget,
     offload_kind: OffloadKind,
     image_kind: ImageKind,
-    place: Place<'d>,
+    place: CodeBytes<'d>,
     /// A hash of the code of a member.
     hash: Option<u128>,
     /// The number of its host object.
@@ -64,7 +64,7 @@ pub struct DeviceCode<'d> {
 
 /// The place of device code.
 #[derive(Clone, Debug)]
-enum Place<'d> {
+enum CodeBytes<'d> {
     Memory(Cow<'d, [u8]>),
     /// A range of the input's file.
     File(Range<u64>),
@@ -175,7 +175,7 @@ impl<'d> Inputs<'d> {
         self.unread = self.unread.take().or(other.unread);
         let codes = other.codes.into_iter();
         let codes = codes.map(|code| DeviceCode { input: before + code.input, ..code }).collect();
-        self.push(Found { codes, hosts: other.hosts, names: other.names });
+        self.push(InputContents { codes, hosts: other.hosts, names: other.names });
     }
 
     /// Returns the device code of all inputs, in their order.
@@ -221,18 +221,18 @@ impl<'d> Inputs<'d> {
             thin: None,
             inside: Vec::new(),
             members: Vec::new(),
-            found: Found::default(),
+            found: InputContents::default(),
         }
     }
 
-    fn take(&mut self, name: &str, found: io::Result<Found<'d>>) -> Result<usize, Error> {
+    fn take(&mut self, name: &str, found: io::Result<InputContents<'d>>) -> Result<usize, Error> {
         let found = found.map_err(|error| Error::of(ErrorKind::Input, name, error))?;
         let count = found.codes.len();
         self.push(found);
         Ok(count)
     }
 
-    fn push(&mut self, found: Found<'d>) {
+    fn push(&mut self, found: InputContents<'d>) {
         let numbers = self.names.join(&found.names);
         let before = self.hosts.len();
         for mut code in found.codes {
@@ -316,8 +316,8 @@ impl DeviceCode<'_> {
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.place {
-            Place::Memory(bytes) => Some(bytes),
-            Place::File(_) => None,
+            CodeBytes::Memory(bytes) => Some(bytes),
+            CodeBytes::File(_) => None,
         }
     }
 
@@ -327,8 +327,8 @@ impl DeviceCode<'_> {
     #[must_use]
     pub fn range(&self) -> Option<Range<u64>> {
         match &self.place {
-            Place::Memory(_) => None,
-            Place::File(range) => Some(range.clone()),
+            CodeBytes::Memory(_) => None,
+            CodeBytes::File(range) => Some(range.clone()),
         }
     }
 
@@ -336,8 +336,8 @@ impl DeviceCode<'_> {
     #[must_use]
     pub fn size(&self) -> u64 {
         match &self.place {
-            Place::Memory(bytes) => bytes.len() as u64,
-            Place::File(range) => range.end - range.start,
+            CodeBytes::Memory(bytes) => bytes.len() as u64,
+            CodeBytes::File(range) => range.end - range.start,
         }
     }
 
@@ -428,7 +428,7 @@ type Open<'c> = dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>> + 'c;
 
 /// The device code and the host objects of an input.
 #[derive(Default)]
-struct Found<'d> {
+struct InputContents<'d> {
     codes: Vec<DeviceCode<'d>>,
     hosts: Vec<Host>,
     names: Names,
@@ -448,16 +448,16 @@ struct Collector<'c, 'd> {
     inside: Vec<Option<usize>>,
     /// The places of members in the input; those in other files are read at once.
     members: Vec<Option<Range<u64>>>,
-    found: Found<'d>,
+    found: InputContents<'d>,
 }
 
 impl<'d> Collector<'_, 'd> {
     /// Reads the symbols of what was found.
-    fn finish(mut self, mut source: Source<'_>) -> io::Result<Found<'d>> {
+    fn finish(mut self, mut source: Source<'_>) -> io::Result<InputContents<'d>> {
         if !self.has_symbols {
             return Ok(self.found);
         }
-        let Found { codes, hosts, names } = &mut self.found;
+        let InputContents { codes, hosts, names } = &mut self.found;
         for (host, place) in hosts.iter_mut().zip(&self.members) {
             if let Some(place) = place {
                 host.symbols = Symbols::read(&mut source, place, names)?;
@@ -465,11 +465,11 @@ impl<'d> Collector<'_, 'd> {
         }
         for code in codes.iter_mut() {
             let read = match &code.place {
-                Place::Memory(bytes) => {
+                CodeBytes::Memory(bytes) => {
                     let len = bytes.len() as u64;
                     Symbols::read(&mut Source::of_bytes(bytes), &(0..len), names)?
                 }
-                Place::File(range) => Symbols::read(&mut source, range, names)?,
+                CodeBytes::File(range) => Symbols::read(&mut source, range, names)?,
             };
             if let Symbols::Known(known) = read {
                 code.symbols = Some(known);
@@ -539,18 +539,18 @@ impl Visitor for Collector<'_, '_> {
         let lent = self.bytes.and_then(|bytes| info.bytes_in(bytes));
         let range = stored_range(info).filter(|_| self.bytes.is_none());
         let place = match (lent, range) {
-            (Some(bytes), _) => Place::Memory(Cow::Borrowed(bytes)),
-            (None, Some(range)) => Place::File(range),
+            (Some(bytes), _) => CodeBytes::Memory(Cow::Borrowed(bytes)),
+            (None, Some(range)) => CodeBytes::File(range),
             (None, None) => {
                 let mut bytes = Vec::new();
                 image.reader().read_to_end(&mut bytes)?;
-                Place::Memory(Cow::Owned(bytes))
+                CodeBytes::Memory(Cow::Owned(bytes))
             }
         };
         let hash = match &place {
             _ if member.is_none() => None,
-            Place::Memory(bytes) => Some(XxHash3_128::oneshot(bytes)),
-            Place::File(_) => Some(hash(image.reader())?),
+            CodeBytes::Memory(bytes) => Some(XxHash3_128::oneshot(bytes)),
+            CodeBytes::File(_) => Some(hash(image.reader())?),
         };
         self.found.codes.push(DeviceCode {
             index: 0,

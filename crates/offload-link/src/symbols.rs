@@ -92,7 +92,7 @@ impl Symbols {
         names: &mut Names,
     ) -> io::Result<Self> {
         let head = source.peek(window, 64)?;
-        let mut found = Found::new(names);
+        let mut found = SymbolReader::new(names);
         found.bytes_left.grow(Window::new(window).len(), MOST_FOR_A_BYTE);
         // A program or library for Windows refers to nothing of this link.
         if FileFormat::sniff(&head) == FileFormat::Pe {
@@ -168,15 +168,15 @@ impl Known {
 }
 
 /// Symbols of an object that is being read. Its functions return `None` if these are not all.
-struct Found<'n> {
+struct SymbolReader<'n> {
     names: &'n mut Names,
     bytes_left: Budget,
     symbols: Known,
 }
 
-impl<'n> Found<'n> {
+impl<'n> SymbolReader<'n> {
     fn new(names: &'n mut Names) -> Self {
-        Found { names, bytes_left: Budget::new(0), symbols: Known::default() }
+        SymbolReader { names, bytes_left: Budget::new(0), symbols: Known::default() }
     }
 
     /// Counts bytes that are about to be looked at.
@@ -461,7 +461,7 @@ mod tests {
             let most = bytes.len() as u64 * 20 + (1 << 20);
             let counter = Cell::new(0);
             let mut names = Names::default();
-            let mut found = Found::new(&mut names);
+            let mut found = SymbolReader::new(&mut names);
             found.bytes_left.grow(bytes.len() as u64, MOST_FOR_A_BYTE);
             assert_eq!(found.elf::<elf::FileHeader64<Endianness>>(Counted(&bytes, &counter)), None);
             assert!(counter.get() > bytes.len() as u64 && counter.get() <= most, "{counter:?}");
@@ -493,17 +493,20 @@ mod tests {
         file.extend(text);
         let mut names = Names::default();
         let enough =
-            Found { bytes_left: Budget::new(u64::MAX), ..Found::new(&mut names) }.other(&file);
+            SymbolReader { bytes_left: Budget::new(u64::MAX), ..SymbolReader::new(&mut names) }
+                .other(&file);
         assert_eq!(enough, Some(()));
         let limit = file.len() as u64 * MOST_FOR_A_BYTE;
-        let mut found = Found { bytes_left: Budget::new(limit), ..Found::new(&mut names) };
+        let mut found =
+            SymbolReader { bytes_left: Budget::new(limit), ..SymbolReader::new(&mut names) };
         assert_eq!(found.other(&file), None);
     }
 
     /// Returns the definitions and what is wanted, as text.
-    fn texts(read: impl FnOnce(&mut Found<'_>)) -> (String, String) {
+    fn texts(read: impl FnOnce(&mut SymbolReader<'_>)) -> (String, String) {
         let mut names = Names::default();
-        let mut found = Found { bytes_left: Budget::new(1 << 20), ..Found::new(&mut names) };
+        let mut found =
+            SymbolReader { bytes_left: Budget::new(1 << 20), ..SymbolReader::new(&mut names) };
         read(&mut found);
         let symbols = found.symbols;
         let text = |numbers: Vec<usize>| {
@@ -546,7 +549,8 @@ mod tests {
     #[test]
     fn the_length_of_names_is_bounded() {
         let mut names = Names::default();
-        let mut found = Found { bytes_left: Budget::new(10), ..Found::new(&mut names) };
+        let mut found =
+            SymbolReader { bytes_left: Budget::new(10), ..SymbolReader::new(&mut names) };
         assert_eq!(found.define(b"12345"), Some(()));
         assert_eq!(found.refer(b"12345"), Some(()));
         assert_eq!(found.refer(b"1"), None);

@@ -178,7 +178,7 @@ pub(crate) fn archive(u: &mut Unstructured<'_>, depth: usize) -> Result<Archive>
 }
 
 /// The place of a name that does not fit in the header.
-enum Place {
+enum LongName {
     Header(Vec<u8>),
     /// Before the data.
     Front(Vec<u8>),
@@ -186,20 +186,20 @@ enum Place {
     Table(usize),
 }
 
-fn place(kind: Kind, name: &[u8], table: &mut Vec<u8>) -> Place {
+fn place(kind: Kind, name: &[u8], table: &mut Vec<u8>) -> LongName {
     match kind {
         Kind::Bsd(_) | Kind::Apple(_) if name.len() < 16 && !name.contains(&b'/') => {
-            Place::Header(name.to_vec())
+            LongName::Header(name.to_vec())
         }
-        Kind::Bsd(_) | Kind::Apple(_) => Place::Front(name.to_vec()),
+        Kind::Bsd(_) | Kind::Apple(_) => LongName::Front(name.to_vec()),
         _ if name.len() < 16 && !name.contains(&b'/') && kind != Kind::Thin => {
-            Place::Header([name, b"/"].concat())
+            LongName::Header([name, b"/"].concat())
         }
         _ => {
             let at = table.len();
             let end: &[u8] = if kind == Kind::Microsoft { b"\0" } else { b"/\n" };
             table.extend([name, end].concat());
-            Place::Table(at)
+            LongName::Table(at)
         }
     }
 }
@@ -207,17 +207,17 @@ fn place(kind: Kind, name: &[u8], table: &mut Vec<u8>) -> Place {
 /// Appends a member: its header, a name before its data, the data and its padding. Returns where the data starts.
 fn put_member(
     fields: &mut Fields,
-    place: &Place,
+    place: &LongName,
     kind: Kind,
     data: &Fields,
     is_thin: bool,
 ) -> usize {
     let mut front = Vec::new();
     match place {
-        Place::Header(name) => {
+        LongName::Header(name) => {
             fields.put(&[name, &b" ".repeat(16 - name.len())[..]].concat());
         }
-        Place::Front(name) => {
+        LongName::Front(name) => {
             front.clone_from(name);
             if matches!(kind, Kind::Apple(_)) {
                 let at = fields.len() + 60;
@@ -225,7 +225,7 @@ fn put_member(
             }
             fields.put(b"#1/").decimal(front.len(), 13, b' ');
         }
-        Place::Table(at) => {
+        LongName::Table(at) => {
             fields.put(b"/").decimal(*at, 15, b' ');
         }
     }
@@ -308,14 +308,14 @@ fn write(
             Fields::of(if kind == Kind::Thin { b"!<thin>\n" } else { b"!<arch>\n" }.to_vec());
         let mut found = Vec::new();
         let mut tables = 0;
-        let mut put_index = |fields: &mut Fields, place: Place, big, second| {
+        let mut put_index = |fields: &mut Fields, place: LongName, big, second| {
             let (index, places) =
                 index(kind, big, second, symbols.map_or(&[], |s| &s[..]), &offsets);
             let start = put_member(fields, &place, kind, &index, false);
             found.extend(places.iter().map(|&(at, member)| (start + at, member)));
             tables += 1;
         };
-        let in_header = |name: &[u8]| Place::Header(name.to_vec());
+        let in_header = |name: &[u8]| LongName::Header(name.to_vec());
         if symbols.is_some() || kind == Kind::Microsoft {
             match kind {
                 Kind::Gnu(8) => put_index(&mut fields, in_header(b"/SYM64/"), big, false),
@@ -333,7 +333,7 @@ fn write(
                     };
                     let place = match kind {
                         Kind::Bsd(_) if name.len() <= 16 && flag => in_header(name),
-                        _ => Place::Front(name.to_vec()),
+                        _ => LongName::Front(name.to_vec()),
                     };
                     put_index(&mut fields, place, big, false);
                 }

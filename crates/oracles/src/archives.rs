@@ -108,7 +108,7 @@ fn check_archive(data: &[u8]) {
             assert!(copied == *archive);
         }
     }
-    let mut found = Found { data, images: Vec::new() };
+    let mut found = BundleEntries { data, images: Vec::new() };
     walk(input, &walk_options(), &mut found).expect("memory can always be read");
     for ((archive, planned), request) in archives.iter().zip(plan.archives()).zip(&requests) {
         assert_eq!(archive.len() as u64, planned.size());
@@ -134,12 +134,12 @@ fn walk_options() -> Options {
 }
 
 /// The entries of bundles directly in members. Host objects that would have to be restored have no contents.
-struct Found<'d> {
+struct BundleEntries<'d> {
     data: &'d [u8],
     images: Vec<(String, Option<Vec<u8>>)>,
 }
 
-impl Visitor for Found<'_> {
+impl Visitor for BundleEntries<'_> {
     fn opens(&mut self, container: &Container) -> Enter {
         let opens = match container.path() {
             [_, step] => match step.kind() {

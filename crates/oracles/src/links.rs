@@ -46,9 +46,9 @@ pub fn check(data: &[u8]) {
 }
 
 /// The inputs of each image, by its target: the contents of inputs are all different.
-type Found = BTreeSet<(String, BTreeSet<Vec<u8>>)>;
+type LinkedInputs = BTreeSet<(String, BTreeSet<Vec<u8>>)>;
 
-fn planned(files: &[File], extract: Option<&&'static str>) -> Found {
+fn planned(files: &[File], extract: Option<&&'static str>) -> LinkedInputs {
     let mut inputs = Inputs::new();
     for file in files {
         inputs.whole_archive(file.whole);

@@ -27,19 +27,19 @@ pub fn check(data: &[u8]) {
 /// The place of bytes: in the file, in decompressed data, in a thin archive's member, in data copied out of
 /// bitcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum BytesIn {
     File,
     Decompressed,
     ThinMember,
     Bitcode,
 }
 
-fn place(location: Location) -> (Place, u64) {
+fn place(location: Location) -> (BytesIn, u64) {
     match location {
-        Location::File(at) => (Place::File, at),
-        Location::Decompressed(at) => (Place::Decompressed, at),
-        Location::ThinMember(at) => (Place::ThinMember, at),
-        Location::Bitcode(at) => (Place::Bitcode, at),
+        Location::File(at) => (BytesIn::File, at),
+        Location::Decompressed(at) => (BytesIn::Decompressed, at),
+        Location::ThinMember(at) => (BytesIn::ThinMember, at),
+        Location::Bitcode(at) => (BytesIn::Bitcode, at),
         _ => panic!("a new kind of location: {location:?}"),
     }
 }
@@ -49,7 +49,7 @@ fn place(location: Location) -> (Place, u64) {
 struct Frame {
     kind: ContainerKind,
     is_compressed: bool,
-    place: Place,
+    place: BytesIn,
     range: Range<u64>,
     /// `true` if it can be a section that bitcode will become, which only its contents show.
     in_bitcode: bool,
@@ -93,7 +93,7 @@ impl<'d> Walk<'d> {
         let file = Frame {
             kind: ContainerKind::Member,
             is_compressed: false,
-            place: Place::File,
+            place: BytesIn::File,
             range: 0..len,
             in_bitcode: false,
             scanned_after: None,
@@ -253,14 +253,14 @@ impl<'d> Walk<'d> {
     }
 
     /// Checks that something lies inside of the container entered last.
-    fn inside(&mut self, location: Location, size: u64) -> (Place, Range<u64>) {
+    fn inside(&mut self, location: Location, size: u64) -> (BytesIn, Range<u64>) {
         let (place, start) = place(location);
         let range = start..start.checked_add(size).expect("ends beyond all files");
         let lies_in = |top: &Frame| {
             place == top.place && top.range.start <= range.start && range.end <= top.range.end
         };
         // Or an object file that was copied out of bitcode has the section.
-        if place == Place::Bitcode && self.top().in_bitcode && !lies_in(self.top()) {
+        if place == BytesIn::Bitcode && self.top().in_bitcode && !lies_in(self.top()) {
             self.top().in_bitcode = false;
             // Copied out of bitcode, where each byte has at least one bit, or is an operand of an abbreviation.
             let [.., around, top] = &mut self.frames[..] else { panic!("the file lies around") };
@@ -298,9 +298,9 @@ impl Visitor for Walk<'_> {
         let scanned = container.path().iter().any(|segment| segment.is_found_by_scan());
         self.has_code |= !scanned && !matches!(kind, ContainerKind::Member | ContainerKind::Slice);
         let location = place(container.location());
-        let is_thin = kind == ContainerKind::Member && location == (Place::ThinMember, 0);
-        let (mut place, mut range) = if is_thin && self.top().place != Place::ThinMember {
-            (Place::ThinMember, 0..size)
+        let is_thin = kind == ContainerKind::Member && location == (BytesIn::ThinMember, 0);
+        let (mut place, mut range) = if is_thin && self.top().place != BytesIn::ThinMember {
+            (BytesIn::ThinMember, 0..size)
         } else {
             let (place, range) = self.inside(container.location(), size);
             // An image was there before it was entered.
@@ -309,7 +309,7 @@ impl Visitor for Walk<'_> {
             }
             (place, range)
         };
-        if let ([member], Place::File) = (container.path(), place)
+        if let ([member], BytesIn::File) = (container.path(), place)
             && kind == ContainerKind::Member
         {
             self.members.push((member.name_bytes().to_vec(), range.clone()));
@@ -322,7 +322,7 @@ impl Visitor for Walk<'_> {
         if let Some(compression) = container.compression() {
             assert_eq!(compression.stored_size(), size);
             assert!(compression.uncompressed_size() <= LIMIT);
-            (place, range) = (Place::Decompressed, 0..compression.uncompressed_size());
+            (place, range) = (BytesIn::Decompressed, 0..compression.uncompressed_size());
             self.bytes += range.end;
             self.decompressed += range.end;
         }
@@ -374,7 +374,7 @@ impl Visitor for Walk<'_> {
         // An empty image lies wherever its container says.
         if stored > 0 {
             let (place, range) = self.inside(image.location(), stored);
-            if place == Place::File {
+            if place == BytesIn::File {
                 assert!(contents == self.data[range.start as usize..range.end as usize]);
             }
             self.top().inside.push(range);

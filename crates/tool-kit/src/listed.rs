@@ -20,14 +20,14 @@ const MOST: u64 = 256 << 20;
 
 /// The place of a list. No descriptor is held for it: an environment may have more lists than a process may open files.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ListPlace {
     /// The directory that is held.
     pub root: Held,
     /// The path below it.
     pub relative: PathBuf,
 }
 
-impl Place {
+impl ListPlace {
     /// Returns the path, for messages.
     pub fn path(&self) -> PathBuf {
         self.root.path_of(&self.relative)
@@ -40,7 +40,7 @@ impl Place {
 
     /// Returns the place of a file in the same directory.
     pub fn beside(&self, name: impl AsRef<OsStr>) -> Self {
-        Place { relative: self.relative.with_file_name(name), ..self.clone() }
+        ListPlace { relative: self.relative.with_file_name(name), ..self.clone() }
     }
 
     /// Returns whether something is there.
@@ -84,8 +84,8 @@ impl Place {
 /// The journal of a list: lines that are on the disk before what they announce is done.
 #[derive(Debug)]
 pub struct Journal {
-    list: Place,
-    at: Place,
+    list: ListPlace,
+    at: ListPlace,
     /// Open once there are new lines.
     file: Option<File>,
     is_there: bool,
@@ -95,7 +95,7 @@ pub struct Journal {
 
 impl Journal {
     /// Returns the place of the journal of a list.
-    pub fn place(list: &Place) -> Place {
+    pub fn place(list: &ListPlace) -> ListPlace {
         let mut name = OsString::from(".offload-journal-");
         name.push(list.name());
         // Conda reads all files that end with .json.
@@ -104,7 +104,7 @@ impl Journal {
     }
 
     /// Reads the journal of a list, if there is one. Errors name it.
-    pub fn read(list: &Place) -> io::Result<Self> {
+    pub fn read(list: &ListPlace) -> io::Result<Self> {
         let at = Journal::place(list);
         let read = at.read().map_err(|error| {
             let text = format!("{}: {}", Path::new(at.name()).display(), reason(&error));

@@ -103,14 +103,14 @@ struct Output {
 
 /// A file's place, free of symbolic links.
 #[derive(Debug)]
-struct Place {
+struct FilePlace {
     directory: Arc<Directory>,
     name: OsString,
     /// The file that is there.
     existing: Option<Entry>,
 }
 
-impl Place {
+impl FilePlace {
     /// Resolves a typed path to the place of its file.
     fn find(path: &Path) -> io::Result<Self> {
         let is_there = match fs::metadata(path) {
@@ -142,7 +142,7 @@ impl Place {
                 }
                 // A file that was deleted still has names under /proc.
                 None if is_there => break,
-                existing => return Ok(Place { directory, name, existing }),
+                existing => return Ok(FilePlace { directory, name, existing }),
             }
         }
         Err(io::ErrorKind::NotFound.into())
@@ -182,9 +182,9 @@ impl Name {
         place.directory.remove(&place.name)
     }
 
-    fn place(&self) -> io::Result<Place> {
+    fn place(&self) -> io::Result<FilePlace> {
         match self {
-            Name::Typed(path) => Place::find(path),
+            Name::Typed(path) => FilePlace::find(path),
             Name::Generated(OutputDirectory { directory, .. }, name)
             | Name::Found(OutputDirectory { directory, .. }, name) => {
                 let name = name.clone().into_os_string();
@@ -199,13 +199,13 @@ impl Name {
                     }
                     existing => existing,
                 };
-                Ok(Place { directory: Arc::clone(directory), name, existing })
+                Ok(FilePlace { directory: Arc::clone(directory), name, existing })
             }
         }
     }
 
     /// Returns the existing file, whose permissions are kept, if the user asked for it to be replaced.
-    fn keeps(&self, place: &Place) -> Option<Entry> {
+    fn keeps(&self, place: &FilePlace) -> Option<Entry> {
         let keeps = matches!(self, Name::Typed(_) | Name::Found(..));
         place.existing.filter(|existing| keeps && existing.kind == Kind::File)
     }
@@ -522,7 +522,7 @@ pub fn is_same(a: &Path, b: &Path) -> bool {
     if a == b {
         return a.as_os_str() != "-";
     }
-    matches!((Place::find(a), Place::find(b)), (Ok(a), Ok(b)) if a.key() == b.key())
+    matches!((FilePlace::find(a), FilePlace::find(b)), (Ok(a), Ok(b)) if a.key() == b.key())
 }
 
 /// Returns the first path that names the same file as one before it, in any spelling. Standard output and devices may
@@ -531,7 +531,7 @@ pub fn named_twice<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Option<&'p 
     let mut seen = BTreeSet::new();
     // A missing path is a separate error later.
     let key = |path: &Path| {
-        Place::find(path).map_or_else(|_| Err(path.to_owned()), |place| Ok(place.key()))
+        FilePlace::find(path).map_or_else(|_| Err(path.to_owned()), |place| Ok(place.key()))
     };
     paths.into_iter().find(|path| Outputs::appears_late(path) && !seen.insert(key(path)))
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use byte_parts::Source;
 use device_select::{Device, PackAnswer, SplitLibrary, each_once};
 use fat_edit::PackInput;
-use kpack::search::{self, Place, Variables};
+use kpack::search::{self, PackPath, Variables};
 use kpack::{Marker, Tables};
 
 use tool_kit::opened::open_regular;
@@ -45,7 +45,7 @@ impl SplitLibrary for Host {
         Variables { list, prefix, ..Variables::default() }
     }
 
-    fn path(&self, place: &Place) -> PathBuf {
+    fn path(&self, place: &PackPath) -> PathBuf {
         if place.is_of_library() { self.below(place.path()) } else { PathBuf::from(place.path()) }
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gpu_packages::{FileHashes, InstalledList, InstalledNotes};
 
 use tool_kit::directory::Held;
-use tool_kit::listed::{Journal, Place};
+use tool_kit::listed::{Journal, ListPlace};
 use tool_kit::positioned::Positioned;
 use tool_kit::stamp::Stamp;
 use tool_kit::{input, report};
@@ -16,7 +16,7 @@ use tool_kit::{input, report};
 /// A list of the files of one distribution.
 #[derive(Debug)]
 pub(super) struct List {
-    at: Place,
+    at: ListPlace,
     stamp: Stamp,
     /// The directory that its rows are relative to, in its environment.
     base: PathBuf,
@@ -38,7 +38,7 @@ impl fmt::Display for List {
 
 impl List {
     /// Reads a list; `None` if it is not there. Its rows are relative to `base`, whose path without links is `real`.
-    pub(super) fn read(at: &Place, base: &Path, real: &Path) -> io::Result<Option<Self>> {
+    pub(super) fn read(at: &ListPlace, base: &Path, real: &Path) -> io::Result<Option<Self>> {
         let Some((stamp, text)) = at.read()? else { return Ok(None) };
         let text = InstalledList::parse(&at.name().to_string_lossy(), text)?;
         let mut rows: HashMap<PathBuf, Vec<Vec<u8>>> = HashMap::new();
@@ -83,7 +83,7 @@ impl List {
     }
 
     /// Returns the files that sign the list.
-    fn signatures(&self) -> io::Result<Vec<Place>> {
+    fn signatures(&self) -> io::Result<Vec<ListPlace>> {
         let mut found = Vec::new();
         for signature in self.text.signatures().iter().map(|name| self.at.beside(name)) {
             if signature.is_taken()? {

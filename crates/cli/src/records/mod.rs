@@ -26,7 +26,7 @@ use tool_kit::{input, report};
 /// The lists of all files that are edited, found when they are needed.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
-    places: Vec<Place>,
+    places: Vec<ListPlace>,
     /// Each directory, and those with distributions of the environment that it is.
     bases: HashMap<PathBuf, Vec<PathBuf>>,
     /// The lists in each of these, by their position.
@@ -39,8 +39,8 @@ pub(crate) struct Lists {
 
 /// The place of a list, and the list once it was read.
 #[derive(Debug)]
-struct Place {
-    at: listed::Place,
+struct ListPlace {
+    at: listed::ListPlace,
     /// The directory that its rows are relative to, in its environment, and without links.
     base: PathBuf,
     real: PathBuf,
@@ -230,8 +230,8 @@ impl Lists {
                     // A directory that may not be read has no lists for this user.
                     if let Ok(root) = file.directory(root).map(Environment) {
                         let lists = lists_in(&root, &slashed(relative));
-                        self.places.extend(lists.into_iter().map(|list| Place {
-                            at: listed::Place {
+                        self.places.extend(lists.into_iter().map(|list| ListPlace {
+                            at: listed::ListPlace {
                                 root: root.0.clone(),
                                 relative: input::path(&list),
                             },

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use device_select::{Device, PackAnswer, PackSet, SplitLibrary};
-use kpack::search::{Place, Variables};
+use kpack::search::{PackPath, Variables};
 use kpack::{Kpack, Marker, NewKpack, Scheme, Toc};
 
 struct Library {
@@ -32,7 +32,7 @@ impl SplitLibrary for Library {
         Variables::default()
     }
 
-    fn path(&self, place: &Place) -> String {
+    fn path(&self, place: &PackPath) -> String {
         place.path().replace("../", "")
     }
 }

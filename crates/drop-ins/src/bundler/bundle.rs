@@ -12,7 +12,7 @@ use fat_edit::{HOST_PLACEHOLDER, object_bundle};
 use fat_object::FileFormat;
 
 use super::commands;
-use super::job::{BundleJob, FileType, Notes, Place};
+use super::job::{BundleJob, EntryRange, FileType, Notes};
 use super::verbose::{self, Measured};
 use tool_kit::failure::Failure;
 use tool_kit::output::Outputs;
@@ -102,7 +102,7 @@ fn as_text(
         notes.places.extend(
             bundle
                 .entries()
-                .map(|entry| Place { offset: Some(entry.offset()), size: entry.size() }),
+                .map(|entry| EntryRange { offset: Some(entry.offset()), size: entry.size() }),
         );
     }
     write(job, entries, &bytes, outputs, notes)
@@ -121,12 +121,10 @@ fn as_binary(
 ) -> Result<(), Failure> {
     let sizes = entries.iter().map(|entry| (entry.id, entry.payload.size()));
     let layout = bundle_format::layout(sizes, job.align).map_err(|error| error.to_string())?;
-    notes.places.extend(
-        entries.iter().enumerate().map(|(index, entry)| Place {
-            offset: layout.offset(index),
-            size: entry.payload.size(),
-        }),
-    );
+    notes.places.extend(entries.iter().enumerate().map(|(index, entry)| EntryRange {
+        offset: layout.offset(index),
+        size: entry.payload.size(),
+    }));
     if job.compression.is_some() {
         let mut bytes = Vec::new();
         let size = usize::try_from(layout.size()).unwrap_or(usize::MAX);
@@ -219,7 +217,7 @@ fn as_sections(
         Err(error) => return Err(format!("'{}': {error}", host_path.display()).into()),
     };
     let sizes = entries.iter().map(|entry| entry.payload.size());
-    notes.places.extend(sizes.map(|size| Place { offset: None, size }));
+    notes.places.extend(sizes.map(|size| EntryRange { offset: None, size }));
     if job.dry_run {
         let sections = entries.iter().enumerate().map(|(index, entry)| {
             if index == host {

@@ -130,12 +130,12 @@ pub struct Notes {
     /// The commands of `llvm-objcopy` that do the same to an object.
     pub(crate) commands: Vec<String>,
     /// The places of the entries of a new bundle.
-    pub places: Vec<Place>,
+    pub places: Vec<EntryRange>,
 }
 
 /// The place of an entry of a new bundle.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct EntryRange {
     /// From the start of the bundle, as it is before compression; `None` in an object, where it is a section.
     pub offset: Option<u64>,
     pub size: u64,

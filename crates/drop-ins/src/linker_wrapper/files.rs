@@ -22,12 +22,12 @@ use tool_kit::temporary::{Temporary, with_digits};
 /// Makes files for the steps, on any thread. Temporary ones are removed when this is dropped.
 #[derive(Debug)]
 pub struct Files {
-    place: Place,
+    place: Location,
     is_dry: bool,
 }
 
 #[derive(Debug)]
-enum Place {
+enum Location {
     /// Made for the first file.
     Temporary(Mutex<Option<Arc<Private>>>),
     /// Names that are in use.
@@ -91,16 +91,19 @@ const MANY: usize = 50;
 impl Files {
     /// In a dry run, files have names only.
     pub fn new(save: bool, is_dry: bool) -> Self {
-        let place =
-            if save { Place::Here(Mutex::default()) } else { Place::Temporary(Mutex::default()) };
+        let place = if save {
+            Location::Here(Mutex::default())
+        } else {
+            Location::Temporary(Mutex::default())
+        };
         Files { place, is_dry }
     }
 
     /// Returns how many threads may make files: files that are saved get their names in order.
     pub(crate) fn threads(&self, wanted: NonZeroUsize) -> NonZeroUsize {
         match self.place {
-            Place::Temporary(_) => wanted,
-            Place::Here(_) => NonZeroUsize::MIN,
+            Location::Temporary(_) => wanted,
+            Location::Here(_) => NonZeroUsize::MIN,
         }
     }
 
@@ -137,7 +140,7 @@ impl Files {
             start.to_owned()
         };
         match &self.place {
-            Place::Here(used) => {
+            Location::Here(used) => {
                 let mut used = lock(used);
                 let names = (0_u32..).map(|number| {
                     let mut name = start.clone();
@@ -150,11 +153,11 @@ impl Files {
                 let free = names.into_iter().find(|name| used.insert(name.clone()));
                 Ok((free.unwrap_or_default().into(), None))
             }
-            Place::Temporary(_) if self.is_dry => {
+            Location::Temporary(_) if self.is_dry => {
                 let name = with_digits(&start, RandomState::new().hash_one(0), end);
                 Ok((std::env::temp_dir().join(name), None))
             }
-            Place::Temporary(private) => {
+            Location::Temporary(private) => {
                 let private = {
                     let mut made = lock(private);
                     match &*made {

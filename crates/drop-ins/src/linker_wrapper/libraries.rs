@@ -16,13 +16,13 @@ use tool_kit::opened::Opened;
 use tool_kit::payload::at;
 
 /// The inputs of a link, and names of symbols in linker scripts.
-pub(super) struct Found {
+pub(super) struct LinkInputs {
     pub(super) sources: Sources,
     pub(super) names: Vec<Vec<u8>>,
 }
 
 /// Reads the device code of all inputs and libraries, in their order; for [`Members::Needed`] their symbols as well.
-pub(super) fn read(line: &Line, threads: NonZeroUsize, members: Members) -> io::Result<Found> {
+pub(super) fn read(line: &Line, threads: NonZeroUsize, members: Members) -> io::Result<LinkInputs> {
     let root = line.all(Meaning::Sysroot).last().map(|argument| PathBuf::from(&argument.value));
     let directories = directories(line, root.as_deref());
     let reads_symbols = members == Members::Needed;
@@ -64,7 +64,7 @@ pub(super) fn read(line: &Line, threads: NonZeroUsize, members: Members) -> io::
         }
     }
     let sources = Sources::read(threads, &search.inputs, reads_symbols, open)?;
-    Ok(Found { sources, names: search.names })
+    Ok(LinkInputs { sources, names: search.names })
 }
 
 /// Options that hold for the inputs after them.

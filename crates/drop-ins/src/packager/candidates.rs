@@ -24,7 +24,7 @@ const COPIES: &str = "images from compressed containers";
 pub(super) struct Candidate {
     pub(super) entry: OffloadBinaryEntry,
     pub(super) size: u64,
-    place: Place,
+    place: ImageSource,
     /// The name of the archive member it came from, or else the input's; LLVM's "source name".
     pub(super) source: String,
     /// The format of the image, from its first bytes.
@@ -35,7 +35,7 @@ pub(super) struct Candidate {
 
 /// The place of the bytes of an image.
 #[derive(Clone, Debug)]
-enum Place {
+enum ImageSource {
     Input(u64),
     /// In a file that a thin archive names.
     ThinMember(PathBuf, u64),
@@ -165,9 +165,11 @@ impl<'a> Collector<'a> {
             copy_part(file, offset..offset.saturating_add(candidate.size), out).map(drop)
         };
         match &candidate.place {
-            Place::Input(offset) => copy(input, *offset, out),
-            Place::ThinMember(path, offset) => copy(&opened::open_regular(path)?, *offset, out),
-            Place::Copy(offset) => {
+            ImageSource::Input(offset) => copy(input, *offset, out),
+            ImageSource::ThinMember(path, offset) => {
+                copy(&opened::open_regular(path)?, *offset, out)
+            }
+            ImageSource::Copy(offset) => {
                 copy(self.copies.as_ref().ok_or(io::ErrorKind::NotFound)?, *offset, out)
             }
         }
@@ -213,8 +215,10 @@ impl Visitor for Collector<'_> {
             return Ok(());
         }
         let place = match (image.location(), &frame.thin_member) {
-            (Location::File(offset), _) => Place::Input(offset),
-            (Location::ThinMember(offset), Some(path)) => Place::ThinMember(path.clone(), offset),
+            (Location::File(offset), _) => ImageSource::Input(offset),
+            (Location::ThinMember(offset), Some(path)) => {
+                ImageSource::ThinMember(path.clone(), offset)
+            }
             (Location::Bitcode(_) | Location::Decompressed(_), _) => {
                 let copies = match &mut self.copies {
                     Some(copies) => copies,
@@ -223,7 +227,7 @@ impl Visitor for Collector<'_> {
                 let offset = copies.stream_position()?;
                 io::copy(&mut image.reader(), copies)
                     .map_err(|error| scratch::copying(COPIES, error))?;
-                Place::Copy(offset)
+                ImageSource::Copy(offset)
             }
             _ => return Ok(()),
         };

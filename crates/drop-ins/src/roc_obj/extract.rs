@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::uri::{Place, Uri};
+use super::uri::{Uri, UriSource};
 use crate::drop_in;
 use crate::llvm_cl::{Kind, Opt, Print, Tool};
 use tool_kit::opened::Opened;
@@ -113,16 +113,16 @@ fn lines() -> io::Result<Vec<Vec<u8>>> {
 /// Extracts the bytes of a URI, and returns a message about it. Writes nothing for a URI of no bytes.
 fn extract(uri: &Uri, output: &Path) -> io::Result<String> {
     let (path, mut name) = match &uri.place {
-        Place::File(path) => (path.clone(), path.file_name().unwrap_or_default().to_owned()),
-        Place::Memory(pid) => {
+        UriSource::File(path) => (path.clone(), path.file_name().unwrap_or_default().to_owned()),
+        UriSource::Memory(pid) => {
             (PathBuf::from(format!("/proc/{pid}/mem")), OsString::from(format!("pid{pid}")))
         }
     };
     let opened = Opened::regular(&path)?;
     let offset = uri.offset;
     let length = match uri.place {
-        Place::File(_) => opened.file.metadata()?.len(),
-        Place::Memory(_) => u64::MAX,
+        UriSource::File(_) => opened.file.metadata()?.len(),
+        UriSource::Memory(_) => u64::MAX,
     };
     let size = uri.size.unwrap_or(length.saturating_sub(offset));
     let Some(end) = offset.checked_add(size).filter(|end| *end <= length) else {

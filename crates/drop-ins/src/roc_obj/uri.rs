@@ -9,7 +9,7 @@ use tool_kit::input;
 /// A range of bytes in a file or in the memory of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Uri {
-    pub(super) place: Place,
+    pub(super) place: UriSource,
     pub(super) offset: u64,
     /// Size in bytes; `None` for the rest of the file.
     pub(super) size: Option<u64>,
@@ -17,7 +17,7 @@ pub(super) struct Uri {
 
 /// The bytes that a URI names a range of.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum UriSource {
     File(PathBuf),
     /// The number of a process.
     Memory(u32),
@@ -72,9 +72,9 @@ impl Uri {
             if offset.is_none() || size.is_none() {
                 return Err("memory: expected an offset and a size".to_owned());
             }
-            Place::Memory(pid.ok_or("memory: expected the number of a process")?)
+            UriSource::Memory(pid.ok_or("memory: expected the number of a process")?)
         } else {
-            Place::File(input::path(&decoded(name)?))
+            UriSource::File(input::path(&decoded(name)?))
         };
         Ok(Uri { place, offset: offset.unwrap_or(0), size })
     }
@@ -110,10 +110,10 @@ fn decoded(name: &[u8]) -> Result<Vec<u8>, String> {
 mod tests {
     use std::path::Path;
 
-    use super::{Place, Uri, of_file};
+    use super::{Uri, UriSource, of_file};
 
     fn file(name: &str, offset: u64, size: Option<u64>) -> Uri {
-        Uri { place: Place::File(name.into()), offset, size }
+        Uri { place: UriSource::File(name.into()), offset, size }
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
             ("1  x memory://1#offset=1&size=2  file://a", Ok(file("a", 0, None))),
             (
                 "1  x file://a  memory://12#offset=0xFF&size=2",
-                Ok(Uri { place: Place::Memory(12), offset: 255, size: Some(2) }),
+                Ok(Uri { place: UriSource::Memory(12), offset: 255, size: Some(2) }),
             ),
         ] {
             assert_eq!(Uri::parse(line.as_bytes()), expected, "{line}");

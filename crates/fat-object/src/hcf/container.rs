@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::image::Description;
 use crate::image_target;
 use crate::model::{ContainerKind, PathStep};
-use crate::opened::{Children, Container, Found, Opened};
+use crate::opened::{Children, Container, Finds, Opened};
 use crate::source::Source;
 
 /// Reads the text at the start of the window.
@@ -92,7 +92,7 @@ impl Children for Images {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         for fault in self.faults.drain(..) {
             found.finding(self.start, Error::malformed(ContainerKind::Hcf, fault.to_string()));

@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::image::Description;
 use crate::model::{Compression, ContainerKind, PathStep};
-use crate::opened::{Children, Found, Walked};
+use crate::opened::{Children, Finds, Walked};
 use crate::section::Section as HostSection;
 use crate::source::Source;
 
@@ -96,7 +96,7 @@ pub(crate) fn tables(
     source: &mut Source<'_>,
     window: &Range<u64>,
     sections: &[HostSection],
-    out: &mut Found,
+    out: &mut Finds,
 ) -> io::Result<Images> {
     let is_likely = sections.is_empty() || sections.iter().any(may_have_tables);
     if source.is_start() || !is_likely {
@@ -162,7 +162,7 @@ impl Section {
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
         end: u64,
-        out: &mut Found,
+        out: &mut Finds,
     ) -> io::Result<bool> {
         if !self.is_for_images || self.at >= end {
             return Ok(false);
@@ -194,7 +194,7 @@ impl Section {
         range: &Range<u64>,
         target: Target,
         sycl: Option<&Arc<SyclImage>>,
-        out: &mut Found,
+        out: &mut Finds,
     ) -> io::Result<()> {
         let recorded = sycl.and_then(|image| image.uncompressed_size());
         let head = source.peek(range, FileFormat::SNIFF_LEN)?;
@@ -239,7 +239,7 @@ impl Children for Section {
         &mut self,
         cx: &mut Context<'_>,
         source: &mut Source<'_>,
-        found: &mut Found,
+        found: &mut Finds,
     ) -> io::Result<bool> {
         let images = Rc::clone(&self.images);
         let described = images.0.get(self.next);
@@ -275,7 +275,7 @@ fn inflated_format(
     source: &mut Source<'_>,
     range: &Range<u64>,
     size: u64,
-    out: &mut Found,
+    out: &mut Finds,
 ) -> io::Result<FileFormat> {
     let (limit, cost) = if cx.options.tables_only {
         (cx.decompressed.left(), size.min(inflate::MAX_BLOCK as u64))
@@ -310,7 +310,7 @@ fn inflated_format(
     }
 }
 
-fn check_spirv(at: u64, head: &[u8], size: u64, out: &mut Found) {
+fn check_spirv(at: u64, head: &[u8], size: u64, out: &mut Finds) {
     let is_spirv = FileFormat::sniff(head) == FileFormat::SpirV;
     if is_spirv && !is_spirv_header(head, size) {
         let first = head.get(..20).unwrap_or(head);

@@ -9,7 +9,7 @@ use super::moves::Changed;
 use crate::error::Error;
 
 /// A section of an object, as the walk knows it, too.
-pub(super) struct Place<'o> {
+pub(super) struct WalkedSection<'o> {
     /// Its number, from 0.
     pub(super) index: usize,
     /// The range of its contents in the walked file.
@@ -22,12 +22,12 @@ pub(super) struct Place<'o> {
 pub(super) fn numbered<'o>(
     window: &Range<u64>,
     edits: Vec<SectionEdit>,
-    places: impl Iterator<Item = Place<'o>>,
+    places: impl Iterator<Item = WalkedSection<'o>>,
 ) -> Result<Vec<(usize, SectionEdit)>, Error> {
     let place = |range: &Range<u64>| (range.start, range.end);
     let mut wanted: BTreeMap<(u64, u64), BTreeMap<Cow<'_, str>, VecDeque<usize>>> =
         edits.iter().map(|edit| (place(&edit.range), BTreeMap::new())).collect();
-    for Place { index, range, name } in places {
+    for WalkedSection { index, range, name } in places {
         if let Some(sections) = wanted.get_mut(&place(&range)) {
             sections.entry(String::from_utf8_lossy(name)).or_default().push_back(index);
         }
@@ -95,7 +95,7 @@ mod tests {
                 (0..99, b""),
                 (20..21, b"\xff"),
             ];
-            (0..).zip(all).map(|(index, (range, name))| Place { index, range, name })
+            (0..).zip(all).map(|(index, (range, name))| WalkedSection { index, range, name })
         };
         let find = |edits| {
             let found = numbered(&(0..99), edits, places());

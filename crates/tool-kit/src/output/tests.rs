@@ -87,7 +87,7 @@ fn dangling_links_stay_links() {
     let paths = ["link", "in/other", "file", "in/../file"].map(|name| place.path().join(name));
     assert_eq!(named_twice(paths.iter().map(|path| &**path)), Some(&*paths[1]));
     for path in &paths {
-        let found = Place::find(path).unwrap();
+        let found = FilePlace::find(path).unwrap();
         assert_eq!(found.directory.id(), Directory::open(place.path()).unwrap().id());
         assert_eq!(found.name, "file");
     }

@@ -17,7 +17,7 @@ use byte_parts::Source;
 use object::pe::IMAGE_SCN_CNT_UNINITIALIZED_DATA;
 use object::pod::bytes_of;
 
-use super::changes::{Changes, Place, numbered};
+use super::changes::{Changes, WalkedSection, numbered};
 use super::host::{Edited, HostContext, SectionEdit};
 use super::moves::Changed;
 use super::relayout::{Piece, lay_out};
@@ -130,7 +130,7 @@ fn rewrite(
 }
 
 /// Returns the sections that have bytes in the file.
-fn places(object: &Object) -> impl Iterator<Item = Place<'_>> {
+fn places(object: &Object) -> impl Iterator<Item = WalkedSection<'_>> {
     let sections = object.sections.iter().zip(&object.parts).enumerate();
     let in_file = |section: &Section| {
         !section.characteristics.get(LE).contains(IMAGE_SCN_CNT_UNINITIALIZED_DATA)
@@ -138,7 +138,7 @@ fn places(object: &Object) -> impl Iterator<Item = Place<'_>> {
     sections.filter(move |(_, (section, _))| in_file(section)).map(|(index, (section, parts))| {
         let name = object.name_on(section);
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-        Place { index, range: absolute(object.window.start, &parts.contents), name }
+        WalkedSection { index, range: absolute(object.window.start, &parts.contents), name }
     })
 }
 

@@ -15,7 +15,7 @@ use byte_parts::Source;
 use object::elf::SHT_NOBITS;
 use object::pod::bytes_of;
 
-use super::changes::{Changes, Place, numbered};
+use super::changes::{Changes, WalkedSection, numbered};
 use super::host::{Edited, HostContext, SectionEdit};
 use super::moves::Changed;
 use super::relayout::{Piece, lay_out};
@@ -41,11 +41,11 @@ pub(crate) fn edit(
 }
 
 /// Returns the sections that have bytes in the file.
-fn places<H: ElfHeader>(object: &Object<H>) -> impl Iterator<Item = Place<'_>> {
+fn places<H: ElfHeader>(object: &Object<H>) -> impl Iterator<Item = WalkedSection<'_>> {
     let sections = object.sections.iter().enumerate().skip(1);
     sections.filter(|(_, section)| section.kind != SHT_NOBITS).map(|(index, section)| {
         let name = object.name_on(section).split(|&byte| byte == 0).next().unwrap_or_default();
-        Place { index, range: object.place(section), name }
+        WalkedSection { index, range: object.place(section), name }
     })
 }
 
