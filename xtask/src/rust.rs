@@ -68,12 +68,12 @@ pub(crate) fn features(ci: &mut Ci) -> Result {
     for set in ["ruzstd", "miniz_oxide", "zstd", "std,ruzstd"] {
         lint(ccob, &["--no-default-features", "--features", set])?;
     }
-    let codecs = ci.workspace.package("codecs")?;
+    let codecs = ci.workspace.package("offload-codecs")?;
     for set in ["ruzstd", "ruzstd,std", "miniz_oxide", "zstd", "lz4", "stream"] {
         lint(codecs, &["--no-default-features", "--features", set])?;
     }
     // Both zstd codecs pass the same tests.
-    run(command("cargo test --quiet -p codecs -p ccob --all-features"))?;
+    run(command("cargo test --quiet -p offload-codecs -p ccob --all-features"))?;
     run(command("cargo test --quiet -p ccob --no-default-features"))?;
     run(command("cargo test --quiet -p target-id --features serde --test all serde::"))
 }

@@ -8,12 +8,12 @@ type Line = (&'static str, Option<&'static [&'static str]>);
 
 /// The floors from the ground up. A crate may be listed before it exists.
 const FLOORS: [(&str, &[Line]); 9] = [
-    ("foundation", &[("byte-parts", None), ("codecs", None)]),
+    ("foundation", &[("byte-parts", None), ("offload-codecs", None)]),
     (
         "ground",
         &[
             ("target-id", Some(&[])),
-            ("ccob", Some(&["codecs"])),
+            ("ccob", Some(&["offload-codecs"])),
             ("llvm-bitcode", Some(&[])),
             ("nv-fatbin", None),
             ("kpack", None),
@@ -25,7 +25,7 @@ const FLOORS: [(&str, &[Line]); 9] = [
             ("offload-binary", Some(&["target-id", "byte-parts"])),
             ("bundle-format", Some(&["target-id", "byte-parts"])),
             // The target of bitcode is read from its modules.
-            ("device-code", Some(&["target-id", "llvm-bitcode", "codecs"])),
+            ("device-code", Some(&["target-id", "llvm-bitcode", "offload-codecs"])),
         ],
     ),
     (
@@ -38,7 +38,7 @@ const FLOORS: [(&str, &[Line]); 9] = [
         &[
             ("fat-edit", None),
             ("offload-link", None),
-            ("gpu-packages", Some(&["byte-parts", "codecs"])),
+            ("gpu-packages", Some(&["byte-parts", "offload-codecs"])),
         ],
     ),
     ("fifth", &[("offload-tool-kit", Some(&["byte-parts"]))]),
