@@ -11,17 +11,13 @@ use target_id::near::did_you_mean;
 
 use crate::edit::{Incoming, NewImages, Wishes, unclear};
 
-use crate::help::More;
 use tool_kit::Outcome;
-
-pub(crate) const MORE: More = More(include_str!("help/add.md"));
 
 /// Add images to a bundle, offload binary or fatbinary, in any file
 ///
 /// New entries are appended; existing entries do not change. Compressed bundles are compressed again. Fatbinaries take
 /// cubins and PTX, with the ID of the processor: cuda-nvptx64-nvidia-cuda--sm_90.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// File to edit; - is standard input
     #[arg(value_name = "FILE")]

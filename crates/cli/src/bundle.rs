@@ -9,7 +9,6 @@ use serde::Serialize;
 use target_id::near::did_you_mean;
 
 use crate::compression::Compression;
-use crate::help::More;
 use drop_ins::bundler::{self, BundleJob, FileType, Mode, Notes, Reading};
 use tool_kit::arguments::{split, usage};
 use tool_kit::failure::Failure;
@@ -18,10 +17,8 @@ use tool_kit::output::Outputs;
 use tool_kit::parallel::Threads;
 use tool_kit::progress::Progress;
 use tool_kit::style::show;
-use tool_kit::table::{Align, Table};
+use tool_kit::table::Table;
 use tool_kit::{Outcome, input, json, report, style};
-
-pub(crate) const MORE: More = More(include_str!("help/bundle.md"));
 
 /// Bundle code objects, as clang-offload-bundler does
 ///
@@ -29,7 +26,6 @@ pub(crate) const MORE: More = More(include_str!("help/bundle.md"));
 /// ID. Entries keep their order. IDs are written in canonical form. Kinds other than HIP need an entry for the
 /// host, usually the first; it may be empty (/dev/null).
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Write the bundle to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -80,7 +76,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             debug_assert_eq!(report.entries.len(), args.entries.len());
             Ok(Outcome::Clean)
         }
-        Ok(report) => report.print(args.json),
+        Ok(report) => report.print(args.json).map(|()| Outcome::Clean),
         Err(failure) => failure.report(|complaint| report::error(&complaint)),
     }
 }
@@ -179,18 +175,13 @@ impl Report {
         }
     }
 
-    fn print(&self, as_json: bool) -> io::Result<Outcome> {
+    fn print(&self, as_json: bool) -> io::Result<()> {
         if as_json {
-            json::print(self)?;
-            return Ok(Outcome::Clean);
+            return json::print(self);
         }
         let mut out = style::stdout();
-        let mut table = Table::default()
-            .column("ID", Align::Left, style::PLAIN)
-            .column("OFFSET", Align::Right, style::PLAIN)
-            .column("SIZE", Align::Right, style::PLAIN)
-            .column("FILE", Align::Left, style::PLAIN)
-            .optional(1);
+        let table = Table::default().texts(["ID"]).numbers(["OFFSET", "SIZE"]);
+        let mut table = table.texts(["FILE"]).optional(1);
         for row in &self.entries {
             let offset = row.offset.map(|offset| offset.to_string()).unwrap_or_default();
             table.row(&[row.id.clone(), offset, style::size(row.size), row.file.clone()]);
@@ -207,7 +198,6 @@ impl Report {
         };
         let (output, size) = (&self.output, style::size(self.size));
         show!(out, "{output}  {size}  {n} {entries}, {form}")?;
-        out.flush()?;
-        Ok(Outcome::Clean)
+        out.flush()
     }
 }

@@ -8,20 +8,16 @@ use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 use wrapper_ir::Abi;
 
-use crate::help::More;
 use crate::native::NATIVE;
 use device_select::Product;
 use drop_ins::wrapper::kind_names;
 use tool_kit::Outcome;
-
-pub(crate) const MORE: More = More(include_str!("help/completions.md"));
 
 /// Print a shell completion script
 ///
 /// The script completes commands, options, processors, GPUs and file names. It depends on this version of offload
 /// only, so packages can include it.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Shell to complete for
     shell: Shell,

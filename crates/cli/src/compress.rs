@@ -9,10 +9,7 @@ use fat_object::FileFormat;
 
 use crate::compression::Compression;
 use crate::edit::{Editor, Options, Subject, Uneditable, Work};
-use crate::help::More;
 use tool_kit::Outcome;
-
-pub(crate) const MORE: More = More(include_str!("help/compress.md"));
 
 /// Compress bundles, offload binaries and fatbinaries in any file
 ///
@@ -33,7 +30,6 @@ pub(crate) const MORE: More = More(include_str!("help/compress.md"));
 /// nothing to compress is not changed. A file without bundles, offload binaries and fatbinaries is an error
 /// (--allow-uneditable).
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files to compress; - is standard input. Several need --in-place or --dry-run
     #[arg(required = true, value_name = "FILE")]
@@ -50,7 +46,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let write = args.how.options(args.options.threads());
+    let write = args.how.options(args.options.limits.threads);
     let decide = |subject: &Subject<'_>| {
         let contents = subject.contents;
         let write = match args.how.format_version {

@@ -4,10 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::edit::{Editor, Options, Subject, Uneditable, Work};
-use crate::help::More;
 use tool_kit::Outcome;
-
-pub(crate) const MORE: More = More(include_str!("help/decompress.md"));
 
 /// Decompress and check bundles, offload binaries and fatbinaries
 ///
@@ -19,7 +16,6 @@ pub(crate) const MORE: More = More(include_str!("help/decompress.md"));
 ///
 /// Compressed offload binaries become plain ones of version 3. Their version before compression is not recorded.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files to decompress; - is standard input. Several need --in-place or --dry-run
     #[arg(required = true, value_name = "FILE")]

@@ -10,7 +10,6 @@ use gpu_packages::{TreeFault, normalized_name};
 use serde::Serialize;
 
 use crate::environment::{self, Distribution};
-use crate::help::More;
 use crate::limits::Limits;
 use crate::match_gpu::{File, Question};
 use crate::native;
@@ -21,14 +20,11 @@ use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
 use tool_kit::{Outcome, input, report};
 
-pub(crate) const MORE: More = More(include_str!("help/doctor.md"));
-
 /// Tell which Python packages have code for this machine's GPUs
 ///
 /// Finds packages as pip does: in the environment of python3, or below --prefix. Answers for each in one line: whether it has
 /// code for the GPUs, why not, and what helps. Exits with 1 if a package with device code has none for a GPU.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Packages to ask of; all if there are none
     #[arg(value_name = "PACKAGE")]
@@ -45,8 +41,6 @@ pub(crate) struct Args {
     /// Print one JSON array of all packages
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    threads: Threads,
     #[command(flatten)]
     limits: Limits,
 }
@@ -65,14 +59,8 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let found = gpus(args).and_then(|gpus| Ok((gpus, packages(args)?)));
-    let (gpus, (distributions, faults)) = match found {
-        Ok(found) => found,
-        Err(error) => {
-            report::error(&error);
-            return Ok(Outcome::Faults);
-        }
-    };
+    let gpus = gpus(args).map_err(io::Error::other)?;
+    let (distributions, faults) = packages(args).map_err(io::Error::other)?;
     let question =
         Question { gpus, kinds: &[], check: false, is_strict: false, limits: &args.limits };
     let progress = Progress::start("looking into packages");
@@ -80,24 +68,29 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut outcome = if faults.is_empty() { Outcome::Clean } else { Outcome::Faults };
     faults.iter().for_each(|fault| report::error(fault));
     let look = |one: &Distribution| look(&question, one);
-    parallel::in_order(args.threads.count(), &distributions, look, |one, (files, faults)| {
-        for fault in &faults {
-            report::error(fault);
-            outcome = Outcome::Faults;
-        }
-        for (n, gpu) in question.gpus.iter().enumerate() {
-            let Verdict { kind, why, files, serving, .. } = files.verdict(n);
-            if kind == VerdictKind::DoesNotServe {
+    parallel::in_order(
+        args.limits.threads.count(),
+        &distributions,
+        look,
+        |one, (files, faults)| {
+            for fault in &faults {
+                report::error(fault);
                 outcome = Outcome::Faults;
             }
-            if kind != VerdictKind::NoDeviceCode || args.all || !args.packages.is_empty() {
-                let (package, version) = (one.name().to_owned(), one.version().to_owned());
-                let (gpu, answer) = (gpu.name(), kind.as_str());
-                rows.push((kind, Row { package, version, gpu, answer, why, files, serving }));
+            for (n, gpu) in question.gpus.iter().enumerate() {
+                let Verdict { kind, why, files, serving, .. } = files.verdict(n);
+                if kind == VerdictKind::DoesNotServe {
+                    outcome = Outcome::Faults;
+                }
+                if kind != VerdictKind::NoDeviceCode || args.all || !args.packages.is_empty() {
+                    let (package, version) = (one.name().to_owned(), one.version().to_owned());
+                    let (gpu, answer) = (gpu.name(), kind.as_str());
+                    rows.push((kind, Row { package, version, gpu, answer, why, files, serving }));
+                }
             }
-        }
-        io::Result::Ok(())
-    })?;
+            io::Result::Ok(())
+        },
+    )?;
     drop(progress);
     if args.json {
         tool_kit::json::print(&Vec::from_iter(rows.iter().map(|(_, row)| row)))?;

@@ -12,7 +12,6 @@ use device_select::{PassedOver, few};
 use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 
 use crate::complaint;
-use crate::help::More;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::select::Selection;
@@ -24,8 +23,6 @@ use tool_kit::store::Keep;
 use tool_kit::style::show;
 use tool_kit::{Outcome, report, scratch, standard, style};
 
-pub(crate) const MORE: More = More(include_str!("help/extract.md"));
-
 /// Write device images to files with safe generated names
 ///
 /// Writes every image that --target, --id and --index select, and prints one line for each. All files appear
@@ -33,7 +30,6 @@ pub(crate) const MORE: More = More(include_str!("help/extract.md"));
 /// host placeholders of the bundler are written only if --index selects them. A directory or a package (wheel, zip,
 /// tar, deb, conda, RPM) means the files in it.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files to extract from, directories or packages; - is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -53,8 +49,6 @@ pub(crate) struct Args {
     #[arg(long)]
     as_stored: bool,
     #[command(flatten)]
-    threads: Threads,
-    #[command(flatten)]
     limits: Limits,
 }
 
@@ -68,9 +62,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         extract_from(args, file, threads, &mut extracted)
     };
     // The names of files depend on the order of their writing.
-    let threads = if is_one { args.threads } else { Threads::one() };
-    let limits = (&args.limits, Keep::File);
-    let looked = inputs.look(limits, threads, "extracting", extract, |file, result| {
+    let mut limits = args.limits.clone();
+    if !is_one {
+        limits.threads = Threads::one();
+    }
+    let looked = inputs.look((&limits, Keep::File), "extracting", extract, |file, result| {
         let name = file.name();
         Ok(match result {
             Ok(0) if file.is_named() && !is_one && file.split_host().is_none() => {
@@ -90,8 +86,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     let what = inputs.names();
     if is_faulty {
-        report::error(&format_args!("{what}: nothing was written"));
-        return Ok(Outcome::Faults);
+        return Err(io::Error::other(format!("{what}: nothing was written")));
     }
     if written.is_empty() {
         let advice = args.selection.advice(&passed);
@@ -100,8 +95,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         } else {
             format!("no image matches; it has {}", few(&seen))
         };
-        report::error(&format_args!("{what}: {why}{advice}"));
-        return Ok(Outcome::Faults);
+        return Err(io::Error::other(format!("{what}: {why}{advice}")));
     }
     match sink {
         Sink::Files(outputs, _) => {
@@ -120,10 +114,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         }
         Sink::Stdout(_) => {
             let n = written.len();
-            report::error(&format_args!(
+            return Err(io::Error::other(format!(
                 "{what}: --stdout: expected one image, found {n}; choose with --index N"
-            ));
-            return Ok(Outcome::Faults);
+            )));
         }
     }
     Ok(Outcome::Clean)

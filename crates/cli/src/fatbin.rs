@@ -6,20 +6,16 @@ use std::path::{Path, PathBuf};
 
 use nv_fatbin::{CompressionMode, Flags};
 
-use crate::help::More;
 use drop_ins::fatbinary::{Image, Options, host, make};
 use tool_kit::opened::MaxInput;
 use tool_kit::output::Outputs;
 use tool_kit::style::show;
 use tool_kit::{Outcome, input, standard, style};
 
-pub(crate) const MORE: More = More(include_str!("help/fatbin.md"));
-
 /// Pack cubins, PTX and LTO-IR into an NVIDIA fatbinary
 ///
 /// NVIDIA's fatbinary of CUDA 13 writes the same bytes, except LTO-IR, which is not scrambled here.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Write the fatbinary to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -140,6 +136,5 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let plural = if count == 1 { "entry" } else { "entries" };
     let size = style::size(u64::try_from(made.bytes.len()).unwrap_or(u64::MAX));
     show!(out, "{}  {size}  {count} {plural}", args.output.display())?;
-    out.flush()?;
-    Ok(Outcome::Clean)
+    out.flush().map(|()| Outcome::Clean)
 }

@@ -4,14 +4,11 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::help::More;
 use crate::native;
 use device_select::{Gpu, Product, Vendor};
 use tool_kit::style::{self, TARGET};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, report};
-
-pub(crate) const MORE: More = More(include_str!("help/gpus.md"));
 
 /// List the names of GPUs, with their processors and PCI IDs
 ///
@@ -19,7 +16,6 @@ pub(crate) const MORE: More = More(include_str!("help/gpus.md"));
 /// the maker and the brand do not matter. A name that several processors have is refused; the error lists the
 /// choices.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// List only these GPUs: part of a name, a processor, a vendor or a PCI ID
     #[arg(value_name = "FILTER")]
@@ -53,20 +49,15 @@ struct Native<'g> {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if args.native {
-        return match native::visible_here() {
-            Ok(gpus) if args.json => {
-                let rows = gpus.all().iter();
-                tool_kit::json::print_rows(
-                    rows.map(|gpu| Native { target: gpu.id(), source: gpu.source() }),
-                )
-                .map(|()| Outcome::Clean)
-            }
-            Ok(gpus) => print_native(gpus.all()).map(|()| Outcome::Clean),
-            Err(error) => {
-                report::error(&error);
-                Ok(Outcome::Faults)
-            }
-        };
+        let gpus = native::visible_here().map_err(io::Error::other)?;
+        let rows = gpus.all().iter();
+        if args.json {
+            let rows = rows.map(|gpu| Native { target: gpu.id(), source: gpu.source() });
+            tool_kit::json::print_rows(rows)?;
+        } else {
+            print_native(rows)?;
+        }
+        return Ok(Outcome::Clean);
     }
     let is_wanted = |product: &Product| {
         args.filters.is_empty() || args.filters.iter().any(|filter| product.matches(filter))
@@ -93,7 +84,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
-fn print_native(gpus: &[Gpu]) -> io::Result<()> {
+fn print_native<'g>(gpus: impl Iterator<Item = &'g Gpu>) -> io::Result<()> {
     let mut out = style::stdout();
     let mut table = Table::default().column("TARGET", Align::Left, TARGET).texts(["SOURCE"]);
     for gpu in gpus {

@@ -1,7 +1,6 @@
 //! The end of the help of `offload`, and what all manual pages have.
 
-pub(crate) use tool_kit::help::More;
-use tool_kit::help::Terms;
+use tool_kit::help::{More, Terms};
 
 /// The end of `offload -h`.
 pub(crate) const SHORT: &str = "`offload COMMAND --help` shows examples of each command.";

@@ -464,13 +464,12 @@ impl Inputs {
     pub(crate) fn look<R: Send>(
         &self,
         (limits, keep): (&Limits, Keep<'_>),
-        threads: Threads,
         doing: &str,
         work: impl Fn(&Input, Threads) -> R + Sync,
         mut take: impl FnMut(&Input, R) -> io::Result<Seen>,
     ) -> io::Result<Looked> {
         let _progress = Progress::start(doing);
-        let (at_once, each) = threads.for_files(self.files.iter().map(Input::path));
+        let (at_once, each) = limits.threads.for_files(self.files.iter().map(Input::path));
         let budget = Budget::default();
         let scope = Scope { limits, budget: &budget, keep, verifies: self.verifies };
         let mut looked = Looked::new(self.sought, "device code", self.directories.len());

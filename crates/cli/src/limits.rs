@@ -20,9 +20,11 @@ pub(crate) fn walk_open(
     Ok(summary)
 }
 
-/// The options that bound what is decompressed and copied, shared by the commands.
+/// The options that bound threads, and what is decompressed and copied, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Limits {
+    #[command(flatten)]
+    pub(crate) threads: Threads,
     /// Limit decompressed data held at one time (default: 2G)
     ///
     /// One limit for all levels of packages, members and bundles, and for new members of a zip file. Threads that read

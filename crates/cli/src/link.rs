@@ -8,7 +8,6 @@ use offload_link::{
 };
 use serde_json::{Value, json};
 
-use crate::help::More;
 use drop_ins::linker_wrapper::clang::Clang;
 use drop_ins::linker_wrapper::files::Files;
 use drop_ins::linker_wrapper::programs::Programs;
@@ -22,8 +21,6 @@ use tool_kit::permissions::NewPermissions;
 use tool_kit::style::{HEADING, TARGET, show};
 use tool_kit::{Outcome, input, json, report, style};
 
-pub(crate) const MORE: More = More(include_str!("help/link.md"));
-
 /// Link device code of objects, and register it in one object
 ///
 /// Inputs are objects that clang made for OpenMP, HIP and CUDA (-fgpu-rdc, --offload-new-driver), archives of them, and
@@ -31,7 +28,6 @@ pub(crate) const MORE: More = More(include_str!("help/link.md"));
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "offload link [OPTIONS] --output <FILE> <INPUT>...
        offload link [OPTIONS] --print-plan <INPUT>...")]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Write the object to FILE
     #[arg(short, long, value_name = "FILE", required_unless_present = "print_plan")]

@@ -12,7 +12,6 @@ use device_select::{PassedOver, SplitLibrary};
 use fat_object::{Container, ContainerKind, Finding, Image, Location, Summary, Visitor};
 
 use crate::complaint::{self, Complaint};
-use crate::help::More;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::HEADS;
@@ -26,15 +25,12 @@ use tool_kit::{Outcome, style};
 use view::{Item, Totals};
 pub(crate) use view::{format_text, heading};
 
-pub(crate) const MORE: More = More(include_str!("help/ls.md"));
-
 /// List every device image in any file: kind, triple, target, size
 ///
 /// Reads ELF, COFF, PE, Mach-O and WebAssembly files, archives, bundles, compressed bundles, offload binaries and
 /// NVIDIA fatbinaries, at any depth, and lists images in file order with totals per target. Compressed bundles are
 /// decompressed only up to what the list needs.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files to read, or directories; - is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -96,8 +92,6 @@ pub(crate) struct Args {
     #[arg(long)]
     needs: bool,
     #[command(flatten)]
-    threads: Threads,
-    #[command(flatten)]
     limits: Limits,
 }
 
@@ -132,38 +126,37 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, file, threads);
     let limits = (&args.limits, HEADS);
-    let looked =
-        inputs.look(limits, args.threads, "listing", list, |file, (listing, summary)| {
-            if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
-                return Ok(seen);
+    let looked = inputs.look(limits, "listing", list, |file, (listing, summary)| {
+        if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
+            return Ok(seen);
+        }
+        let images = listing.sorted(args.sort);
+        if let Some(rows) = &mut rows {
+            images.iter().try_for_each(|image| rows.row_of(file.name(), image))?;
+        } else {
+            if !std::mem::take(&mut first) {
+                show!(out)?;
             }
-            let images = listing.sorted(args.sort);
-            if let Some(rows) = &mut rows {
-                images.iter().try_for_each(|image| rows.row_of(file.name(), image))?;
-            } else {
-                if !std::mem::take(&mut first) {
-                    show!(out)?;
-                }
-                let mut own = Totals::default();
-                if let Ok(summary) = &summary {
-                    heading(&mut out, file.name(), summary, listing.thin_size)?;
-                    own.add_file(summary.size + listing.thin_size);
-                    totals.add_file(summary.size + listing.thin_size);
-                }
-                for image in &images {
-                    own.targets.add(&image.listed);
-                    totals.targets.add(&image.listed);
-                }
-                if args.same {
-                    same::print(&mut out, &images)?;
-                } else if !images.is_empty() {
-                    print(&mut out, args, &listing, &images, &own)?;
-                }
-                // Keep what is printed and what is complained about in order on a shared terminal.
-                out.flush()?;
+            let mut own = Totals::default();
+            if let Ok(summary) = &summary {
+                heading(&mut out, file.name(), summary, listing.thin_size)?;
+                own.add_file(summary.size + listing.thin_size);
+                totals.add_file(summary.size + listing.thin_size);
             }
-            Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
-        })?;
+            for image in &images {
+                own.targets.add(&image.listed);
+                totals.targets.add(&image.listed);
+            }
+            if args.same {
+                same::print(&mut out, &images)?;
+            } else if !images.is_empty() {
+                print(&mut out, args, &listing, &images, &own)?;
+            }
+            // Keep what is printed and what is complained about in order on a shared terminal.
+            out.flush()?;
+        }
+        Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
+    })?;
     if let Some(rows) = rows {
         rows.end()?;
     } else if inputs.are_many() && totals.files > 1 && !totals.targets.all().is_empty() {

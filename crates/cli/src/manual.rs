@@ -9,19 +9,16 @@ use drop_ins::manual::TOOLS;
 
 use crate::help::{START, TERMS};
 use target_id::near::{did_you_mean, nearest};
-use tool_kit::help::{Group, More};
+use tool_kit::Outcome;
+use tool_kit::help::Group;
 use tool_kit::output::Outputs;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::roff::Manual;
-use tool_kit::{Outcome, report};
-
-pub(crate) const MORE: More = More(include_str!("help/man.md"));
 
 /// Print a manual page, or write all of them
 ///
 /// There is a page for offload, for each of its commands, and for each drop-in replacement of an LLVM tool.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Command, or tool such as clang-offload-bundler [default: offload]
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
@@ -41,8 +38,7 @@ pub(crate) fn run(args: &Args, mut command: Command, groups: &[Group]) -> io::Re
         let name = args.page.as_deref().unwrap_or("offload");
         let Some((_, page)) = page(&manual, name) else {
             let near = did_you_mean(&nearest(name, names(groups)));
-            report::error(&format_args!("no manual page for '{name}'{near}"));
-            return Ok(Outcome::Faults);
+            return Err(io::Error::other(format!("no manual page for '{name}'{near}")));
         };
         let mut out = io::stdout().lock();
         out.write_all(page.as_bytes())?;

@@ -17,7 +17,6 @@ use fat_object::{FileFormat, Severity, Summary};
 use kpack::Toc;
 
 use crate::complaint::Complaint;
-use crate::help::More;
 use crate::inputs::{Input, Inputs, nothing};
 use crate::limits::Limits;
 use crate::native::Installed;
@@ -32,8 +31,6 @@ use tool_kit::parallel::Threads;
 use tool_kit::{Outcome, input, report};
 use walk::Walk;
 
-pub(crate) const MORE: More = More(include_str!("help/match.md"));
-
 /// Show which image a GPU loads, and why not the others
 ///
 /// A runtime chooses one image from each container: a bundle, a fatbinary, or all offload binaries of a section. A
@@ -45,7 +42,6 @@ pub(crate) const MORE: More = More(include_str!("help/match.md"));
 /// Kernel databases have files for each GPU (rocblas/library, kernel packs), and one that is for the GPU is enough. Builds
 /// for several versions of CUDA or ROCm (libfoo_cuda118.so, libfoo_cuda128.so) are one question.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Match these GPUs, separated by commas. Repeatable
     ///
@@ -94,8 +90,6 @@ pub(crate) struct Args {
     /// Print errors only; use the exit status
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
-    #[command(flatten)]
-    threads: Threads,
     #[command(flatten)]
     limits: Limits,
 }
@@ -177,36 +171,35 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
     let mut together = Together::new(&question, &inputs);
     let read = |file: &Input, threads| Read::of(&question, file, threads);
-    let looked =
-        inputs.look((&args.limits, HEADS), args.threads, "matching", read, |input, read| {
-            let (file, complaints) = match read {
-                Read::File(file, complaints) => (file, complaints),
-                Read::Split(host, answers) => {
-                    printer.split_library(input, &host, &answers)?;
-                    return Ok(Seen::faults(answers.iter().any(|answer| !answer.is_served())));
-                }
-                Read::Passed => return Ok(Seen::Nothing),
-                Read::Member(host) => return Ok(together.take_host(input, &host)),
-                Read::Pack(pack) => {
-                    printer.rows(pack.input.name(), &pack.file)?;
-                    return Ok(together.take_pack(*pack));
-                }
-            };
-            if let Some(done) = together.end_others(input) {
-                printer.set(&done)?;
+    let looked = inputs.look((&args.limits, HEADS), "matching", read, |input, read| {
+        let (file, complaints) = match read {
+            Read::File(file, complaints) => (file, complaints),
+            Read::Split(host, answers) => {
+                printer.split_library(input, &host, &answers)?;
+                return Ok(Seen::faults(answers.iter().any(|answer| !answer.is_served())));
             }
-            let seen = match File::seen(&together, input, file.as_ref()) {
-                Ok(seen) => seen,
-                Err(seen) => return Ok(seen),
-            };
-            complaints.iter().for_each(Complaint::report);
-            if let Some(file) = file {
-                let is_taken = together.takes(input, &file);
-                printer.rows(input.name(), &file)?;
-                printer.file(&question, input, &file, is_taken)?;
+            Read::Passed => return Ok(Seen::Nothing),
+            Read::Member(host) => return Ok(together.take_host(input, &host)),
+            Read::Pack(pack) => {
+                printer.rows(pack.input.name(), &pack.file)?;
+                return Ok(together.take_pack(*pack));
             }
-            Ok(seen)
-        })?;
+        };
+        if let Some(done) = together.end_others(input) {
+            printer.set(&done)?;
+        }
+        let seen = match File::seen(&together, input, file.as_ref()) {
+            Ok(seen) => seen,
+            Err(seen) => return Ok(seen),
+        };
+        complaints.iter().for_each(Complaint::report);
+        if let Some(file) = file {
+            let is_taken = together.takes(input, &file);
+            printer.rows(input.name(), &file)?;
+            printer.file(&question, input, &file, is_taken)?;
+        }
+        Ok(seen)
+    })?;
     let fails = together.end(&mut printer)?;
     printer.end()?;
     Ok(looked.with_faults(fails).needing())

@@ -10,7 +10,7 @@ use crate::{
     link, ls, manual, match_gpu, native, pack, packs, remove, replace, thin, unbundle, verify, why,
     wrap,
 };
-use tool_kit::help::{Group, template};
+use tool_kit::help::{Group, More, template};
 use tool_kit::{Outcome, arguments, report};
 
 /// See, extract, edit and verify the GPU code in any file
@@ -24,6 +24,13 @@ struct Cli {
     command: Command,
 }
 
+/// Returns the end of the help of a command, of this name.
+macro_rules! page {
+    ($name:literal) => {
+        include_str!(concat!("help/", $name, ".md"))
+    };
+}
+
 /// Makes the commands of their list: for each the variant, the name, the module, what its `run` gets beside the arguments, and the
 /// first line of its help. The options of a command are only put together when it is called.
 macro_rules! commands {
@@ -31,11 +38,15 @@ macro_rules! commands {
         #[derive(Debug, Subcommand)]
         #[command(defer = true)]
         enum Command {
-            $($(#[doc = $about] #[command(name = $name)] $variant($($module)::+::Args),)+)+
+            $($(
+                #[doc = $about]
+                #[command(name = $name, after_long_help = More(page!($name)).text())]
+                $variant($($module)::+::Args),
+            )+)+
         }
 
         /// The commands, as people look for them.
-        const GROUPS: &[Group] = &[$(($title, &[$(($name, &$($module)::+::MORE)),+])),+];
+        const GROUPS: &[Group] = &[$(($title, &[$(($name, &More(page!($name)))),+])),+];
 
         impl Command {
             fn run(&self) -> io::Result<Outcome> {

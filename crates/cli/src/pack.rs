@@ -9,7 +9,6 @@ use offload_binary::llvm::Release;
 use target_id::may_be_processor;
 use target_id::near::{self, did_you_mean, nearest};
 
-use crate::help::More;
 use drop_ins::packager::{ImageSpec, Package};
 use tool_kit::opened::MaxInput;
 use tool_kit::output::Outputs;
@@ -17,14 +16,11 @@ use tool_kit::parallel::Threads;
 use tool_kit::style::show;
 use tool_kit::{Outcome, input, report, standard, style};
 
-pub(crate) const MORE: More = More(include_str!("help/pack.md"));
-
 /// Pack device images into an offload binary, which clang can embed
 ///
 /// Each IMAGE describes an image and names its file. Linkers read kind, triple and arch; other keys are stored
 /// unchanged. Images are copied, not interpreted.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Write the offload binary to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -114,8 +110,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let (file, size) = (args.output.display().to_string(), style::size(package.size()));
     let how = if args.compress { ", compressed" } else { "" };
     show!(out, "{file}  {size}  {images} image{plural}, format version {version}{how}")?;
-    out.flush()?;
-    Ok(Outcome::Clean)
+    out.flush().map(|()| Outcome::Clean)
 }
 
 /// Returns warnings about values that look mistyped.

@@ -6,18 +6,14 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 
 use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Within, Work, unclear};
-use crate::help::More;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
-
-pub(crate) const MORE: More = More(include_str!("help/remove.md"));
 
 /// Remove entries of bundles and offload binaries, in any file
 ///
 /// --id removes every image with that bundle entry ID; --in restricts it to one container. --index removes one
 /// image. Retained images keep every byte. `offload thin` removes images by what a GPU could load.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// File to edit; - is standard input
     #[arg(value_name = "FILE")]

@@ -8,17 +8,13 @@ use std::path::PathBuf;
 use fat_edit::NamedImages;
 
 use crate::edit::{Incoming, NewImages, Wishes, unclear};
-use crate::help::More;
 use tool_kit::Outcome;
-
-pub(crate) const MORE: More = More(include_str!("help/replace.md"));
 
 /// Replace images in any file
 ///
 /// The new image may be larger or smaller than the old one; other images do not change. Compressed bundles are
 /// compressed again. An image built for devices other than its entry names is refused.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// File to edit; - is standard input
     #[arg(value_name = "FILE")]

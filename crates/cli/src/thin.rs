@@ -10,7 +10,6 @@ use fat_edit::EditableFile;
 use fat_object::{FileFormat, ImageInfo};
 
 use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Work, names};
-use crate::help::More;
 use crate::package::Images;
 use crate::suggest;
 use tool_kit::Outcome;
@@ -19,8 +18,6 @@ use tool_kit::store::Keep;
 
 /// The most faults of one kind that are reported one by one.
 const MOST_FAULTS: usize = 10;
-
-pub(crate) const MORE: More = More(include_str!("help/thin.md"));
 
 /// Remove device code for other GPUs from any file, linked or not
 ///
@@ -33,7 +30,6 @@ pub(crate) const MORE: More = More(include_str!("help/thin.md"));
 /// the host are always retained. Retained images keep every byte. The file gets smaller, loads as before, and strip and
 /// objcopy can process it.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files or directories; - is standard input. Several need --in-place, --dry-run
     #[arg(required = true, value_name = "FILE")]

@@ -14,18 +14,14 @@ use serde::Serialize;
 use target_id::near::did_you_mean;
 
 use crate::complaint;
-use crate::help::More;
 use crate::limits::{Limits, walk_open};
 use tool_kit::arguments::{split, usage};
 use tool_kit::failure::Failure;
 use tool_kit::opened::Opened;
 use tool_kit::output::{self, Outputs};
-use tool_kit::parallel::Threads;
 use tool_kit::progress::Progress;
-use tool_kit::table::{Align, Table};
+use tool_kit::table::Table;
 use tool_kit::{Outcome, input, json, report, style};
-
-pub(crate) const MORE: More = More(include_str!("help/unbundle.md"));
 
 /// Extract the best code object for each target ID from any file
 ///
@@ -33,7 +29,6 @@ pub(crate) const MORE: More = More(include_str!("help/unbundle.md"));
 /// requirements. FILE is any file in which `offload ls` finds device code. Outputs appear together, after an image
 /// was found for every ID.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// File to extract from; - is standard input
     #[arg(value_name = "FILE")]
@@ -48,22 +43,12 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    threads: Threads,
-    #[command(flatten)]
     limits: Limits,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let mut wanted = Vec::new();
-    for target in &args.targets {
-        match Wanted::parse(target) {
-            Ok(one) => wanted.push(one),
-            Err(fault) => {
-                report::error(&fault);
-                return Ok(Outcome::Faults);
-            }
-        }
-    }
+    let wanted = args.targets.iter().map(Wanted::parse).collect::<Result<Vec<_>, _>>();
+    let wanted = wanted.map_err(io::Error::other)?;
     let to_stdout = wanted.iter().filter(|one| one.output.as_os_str() == "-").count();
     if to_stdout > 1 || (to_stdout == 1 && args.json) {
         usage("standard output can be one output only");
@@ -81,7 +66,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let done = unbundle(args, &name, wanted);
     drop(progress);
     match done {
-        Ok(rows) if to_stdout == 0 => print(&rows, args.json),
+        Ok(rows) if to_stdout == 0 => print(&rows, args.json).map(|()| Outcome::Clean),
         Ok(_) => Ok(Outcome::Clean),
         Err(failure) => {
             let outcome = failure.report(|complaint| report::error(&complaint))?;
@@ -107,7 +92,7 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
         known: HashSet::new(),
         errors: Vec::new(),
     };
-    walk_open(&opened, (&args.limits, &args.limits.options()), args.threads, &mut taker)
+    walk_open(&opened, (&args.limits, &args.limits.options()), args.limits.threads, &mut taker)
         .map_err(|error| in_file(&error))?;
     let Taker { wanted, mut keeper, images, seen, mut errors, .. } = taker;
     if images == 0 && errors.is_empty() {
@@ -139,9 +124,11 @@ fn unbundle(args: &Args, name: &str, wanted: Vec<Wanted>) -> Result<Vec<Row>, Fa
         .iter()
         .map(|one| (one.choice.best().map(|(_, kept)| kept.clone()), &*one.output))
         .collect();
-    keeper.write_all(args.threads, &opened.file, kept).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => Failure::from(in_file(&error)),
-        _ => Failure::from(&error),
+    keeper.write_all(args.limits.threads, &opened.file, kept).map_err(|error| {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Failure::from(in_file(&error)),
+            _ => Failure::from(&error),
+        }
     })?;
     opened.check().map_err(|error| in_file(&error))?;
     outputs.commit()?;
@@ -258,21 +245,16 @@ impl Row {
     }
 }
 
-fn print(rows: &[Row], as_json: bool) -> io::Result<Outcome> {
+fn print(rows: &[Row], as_json: bool) -> io::Result<()> {
     if as_json {
-        json::print(rows)?;
-        return Ok(Outcome::Clean);
+        return json::print(rows);
     }
     let mut out = style::stdout();
-    let mut table = Table::default()
-        .column("OUTPUT", Align::Left, style::PLAIN)
-        .column("SIZE", Align::Right, style::PLAIN)
-        .column("IMAGE", Align::Left, style::PLAIN);
+    let mut table = Table::default().texts(["OUTPUT"]).numbers(["SIZE"]).texts(["IMAGE"]);
     for row in rows {
         let found = row.found.as_deref().unwrap_or("missing");
         table.row(&[row.output.clone(), style::size(row.size), found.to_owned()]);
     }
     table.print(&mut out, "", style::terminal_width())?;
-    out.flush()?;
-    Ok(Outcome::Clean)
+    out.flush()
 }

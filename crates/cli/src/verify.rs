@@ -6,24 +6,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use device_select::PackSet;
-use fat_edit::{Registrable, Registration};
+use fat_edit::Registrable;
 use fat_object::{
     Container, ContainerKind, FileFormat, Finding, Image, PathStep, Summary, Visitor,
 };
 use gpu_packages::Verified;
 use kpack::Toc;
 
-use crate::help::More;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::HEADS;
 use crate::packs::host::{Host, without_features};
 use tool_kit::looked::Seen;
-use tool_kit::parallel::Threads;
 use tool_kit::style::{Out, count, show};
 use tool_kit::{Outcome, report, style};
-
-pub(crate) const MORE: More = More(include_str!("help/verify.md"));
 
 /// Check structure, bounds, hashes and rules of composition
 ///
@@ -33,7 +29,6 @@ pub(crate) const MORE: More = More(include_str!("help/verify.md"));
 /// checked: other compressed files, unknown formats and empty standard input are errors. Objects, libraries, linker
 /// scripts and empty files without device code are valid, unless --require-images is given.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files to check, or directories; - is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -42,8 +37,6 @@ pub(crate) struct Args {
     #[arg(long)]
     require_images: bool,
     #[command(flatten)]
-    threads: Threads,
-    #[command(flatten)]
     limits: Limits,
 }
 
@@ -51,7 +44,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
     let check = |file: &Input, threads| {
         if file.verified().is_some() {
-            return Checked::Package;
+            return None;
         }
         let mut findings = Findings::default();
         let options = args.limits.options().with_check_compressed(true);
@@ -61,63 +54,63 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             let registration = file.registration(registrable, &summary, args.limits.max_input)?;
             findings.host = file.split_host();
             findings.is_member = file.is_in_package();
-            findings.add_registration(&registration);
+            let faults = registration.faults();
+            findings.is_misled = !faults.is_empty();
+            findings.texts.extend(faults);
             if summary.format == FileFormat::Kpack && summary.findings == 0 {
                 findings.pack = file.pack_table(args.limits.max_input);
             }
             Ok(summary)
         });
-        Checked::File(result, findings)
+        Some((result, findings))
     };
     let inputs = Inputs::find(&args.files).verifying();
     let mut split = PackSet::default();
-    let looked =
-        inputs.look((&args.limits, HEADS), args.threads, "checking", check, |file, checked| {
-            if let Some(verified) = file.verified() {
-                return report_package(&mut out, file, verified);
-            }
-            let Checked::File(result, visitor) = checked else { return Ok(Seen::Nothing) };
-            let is_sound =
-                result.as_ref().is_ok_and(|summary| summary.findings == 0) && !visitor.is_misled;
-            if let Some(host) = visitor.host.as_ref().filter(|_| is_sound) {
-                split.add_library(file.name(), host, !visitor.is_member);
-                return if visitor.is_member {
-                    Ok(Seen::Well)
-                } else {
-                    report_split(&mut out, file.name(), host)
-                };
-            }
-            if let Some((path, toc)) = &visitor.pack {
-                split.add_pack(path.clone(), without_features(path), file.name(), toc);
-            }
-            let shows =
-                result.as_ref().is_ok_and(|summary| summary.images > 0) || visitor.is_misled;
-            if let Some(seen) = file.passed_over(shows, &result) {
-                return Ok(seen);
-            }
-            let shown = file.name();
-            for finding in &visitor.texts {
-                show!(out, "{shown}: {finding}")?;
-            }
-            let verdict = match result {
-                Ok(summary) if summary.findings > 0 || visitor.is_misled => {
-                    return Ok(Seen::Faults);
-                }
-                Ok(summary) => judge(args, file.path(), &summary, &visitor),
-                Err(error) => Err(report::reason(&error)),
+    let looked = inputs.look((&args.limits, HEADS), "checking", check, |file, checked| {
+        if let Some(verified) = file.verified() {
+            return report_package(&mut out, file, verified);
+        }
+        let Some((result, visitor)) = checked else { return Ok(Seen::Nothing) };
+        let is_sound =
+            result.as_ref().is_ok_and(|summary| summary.findings == 0) && !visitor.is_misled;
+        if let Some(host) = visitor.host.as_ref().filter(|_| is_sound) {
+            split.add_library(file.name(), host, !visitor.is_member);
+            return if visitor.is_member {
+                Ok(Seen::Well)
+            } else {
+                report_split(&mut out, file.name(), host)
             };
-            match verdict {
-                Ok(what) => {
-                    show!(out, "{shown}: ok, {what}")?;
-                    Ok(Seen::Well)
-                }
-                Err(why) => {
-                    out.flush()?;
-                    report::error(&format_args!("{}: {why}", file.name()));
-                    Ok(Seen::Faults)
-                }
+        }
+        if let Some((path, toc)) = &visitor.pack {
+            split.add_pack(path.clone(), without_features(path), file.name(), toc);
+        }
+        let shows = result.as_ref().is_ok_and(|summary| summary.images > 0) || visitor.is_misled;
+        if let Some(seen) = file.passed_over(shows, &result) {
+            return Ok(seen);
+        }
+        let shown = file.name();
+        for finding in &visitor.texts {
+            show!(out, "{shown}: {finding}")?;
+        }
+        let verdict = match result {
+            Ok(summary) if summary.findings > 0 || visitor.is_misled => {
+                return Ok(Seen::Faults);
             }
-        })?;
+            Ok(summary) => judge(args, file.path(), &summary, &visitor),
+            Err(error) => Err(report::reason(&error)),
+        };
+        match verdict {
+            Ok(what) => {
+                show!(out, "{shown}: ok, {what}")?;
+                Ok(Seen::Well)
+            }
+            Err(why) => {
+                out.flush()?;
+                report::error(&format_args!("{}: {why}", file.name()));
+                Ok(Seen::Faults)
+            }
+        }
+    })?;
     let (sound, faults) = split.check();
     for (name, wrappers) in sound {
         show!(out, "{name}: ok, {} with device code in kernel packs", count(wrappers, "wrapper"))?;
@@ -144,13 +137,6 @@ fn report_split(out: &mut Out<'_>, name: &str, host: &Host) -> io::Result<Seen> 
             Ok(Seen::Faults)
         }
     }
-}
-
-/// The result of a check.
-enum Checked {
-    File(io::Result<Summary>, Findings),
-    /// A package, which was compared with its checksums and records.
-    Package,
 }
 
 /// Prints a line for each finding of a package, or one if there is none.
@@ -209,16 +195,15 @@ fn judge(
     }
     let why = summary.no_images()?;
     let is_empty_pipe = summary.format == FileFormat::Empty && !is_file(path);
-    if args.require_images || is_empty_pipe { Err(why) } else { Ok(nothing(summary.format)) }
-}
-
-/// Returns the text for a file that holds no images.
-fn nothing(format: FileFormat) -> String {
-    match format {
-        FileFormat::LinkerScript => "no device code (linker script)".to_owned(),
-        FileFormat::Empty => "empty file".to_owned(),
-        _ => "no device code".to_owned(),
+    if args.require_images || is_empty_pipe {
+        return Err(why);
     }
+    let text = match summary.format {
+        FileFormat::LinkerScript => "no device code (linker script)",
+        FileFormat::Empty => "empty file",
+        _ => "no device code",
+    };
+    Ok(text.to_owned())
 }
 
 /// Returns whether it is a regular file, which may be empty. An empty pipe is one whose writer failed.
@@ -242,15 +227,6 @@ struct Findings {
     registrable: Registrable,
     /// `true` if registration does not lead to the device code.
     is_misled: bool,
-}
-
-impl Findings {
-    /// Adds what is wrong with the way from wrappers to containers, and back.
-    fn add_registration(&mut self, registration: &Registration) {
-        let faults = registration.faults();
-        self.is_misled = !faults.is_empty();
-        self.texts.extend(faults);
-    }
 }
 
 impl Visitor for Findings {

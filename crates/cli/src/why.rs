@@ -2,7 +2,6 @@
 
 use std::io::{self, Read};
 
-use crate::help::More;
 use tool_kit::style::{self, COLUMN, HEADING, show};
 use tool_kit::{Outcome, report};
 
@@ -12,13 +11,10 @@ const PAGE: &str = include_str!("why/messages.md");
 /// The most bytes of a program's output that are looked at.
 const MOST: u64 = 16 << 20;
 
-pub(crate) const MORE: More = More(include_str!("help/why.md"));
-
 /// Explain an error message about device code, and what helps
 ///
 /// Prints what the message means, the command that tells why it came, and the cure. Exits with 1 if no message is known.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// The message, a part of it, or the name of an error; - is standard input
     #[arg(required = true, value_name = "MESSAGE")]
@@ -98,6 +94,5 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             }
         }
     }
-    out.flush()?;
-    Ok(Outcome::Clean)
+    out.flush().map(|()| Outcome::Clean)
 }

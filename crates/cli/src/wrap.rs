@@ -8,13 +8,10 @@ use target_id::is_known_processor;
 use target_id::near::{self, did_you_mean, nearest};
 use wrapper_ir::{Abi, OffloadKind};
 
-use crate::help::More;
 use drop_ins::fatbinary;
 use drop_ins::wrapper::{Emit, Request, host_triple, kind_named, kind_names};
 use tool_kit::opened::MaxInput;
 use tool_kit::{Outcome, report};
-
-pub(crate) const MORE: More = More(include_str!("help/wrap.md"));
 
 /// Wrap device images in a module that registers them at run time
 ///
@@ -22,7 +19,6 @@ pub(crate) const MORE: More = More(include_str!("help/wrap.md"));
 /// mismatch links without error, but no kernel is found at run time.
 #[derive(Debug, clap::Args)]
 #[command(override_usage = "offload wrap [OPTIONS] --kind <KIND> --output <FILE> <IMAGE>...")]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Set the programming model: openmp, cuda, hip or sycl
     #[arg(long)]

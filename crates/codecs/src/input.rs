@@ -1,6 +1,7 @@
 //! A stream to be decompressed.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::error::{Error, ErrorKind, to_u64};
 
@@ -8,7 +9,7 @@ use crate::error::{Error, ErrorKind, to_u64};
 pub(crate) type Grown<'g> = &'g mut dyn FnMut(&[u8]);
 
 /// A compressed stream, and the size that it expands to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Input<'a> {
     /// The stream; trailing bytes if it is not exact.
     pub(crate) stream: &'a [u8],
@@ -16,6 +17,17 @@ pub struct Input<'a> {
     pub(crate) is_exact: bool,
     /// Expected length of the result.
     pub(crate) size: u64,
+}
+
+impl fmt::Debug for Input<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Input { stream, is_exact, size } = self;
+        f.debug_struct("Input")
+            .field("stream", &stream.len())
+            .field("is_exact", is_exact)
+            .field("size", size)
+            .finish()
+    }
 }
 
 impl<'a> Input<'a> {

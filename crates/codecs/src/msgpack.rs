@@ -17,6 +17,7 @@
 //! ```
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::error::to_u64;
 
@@ -94,12 +95,20 @@ pub enum ErrorKind {
 }
 
 /// A reader of values one after the other.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Reader<'d> {
     data: &'d [u8],
     at: usize,
     /// The place of the data, for errors.
     base: u64,
+}
+
+impl fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reader { data, at, base } = self;
+        let mut shown = f.debug_struct("Reader");
+        shown.field("data", &data.len()).field("at", at).field("base", base).finish()
+    }
 }
 
 impl<'d> Reader<'d> {

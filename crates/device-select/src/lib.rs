@@ -156,7 +156,7 @@ pub use runtime::Runtime;
 #[cfg(feature = "files")]
 pub use select::select;
 #[cfg(all(feature = "files", feature = "serde"))]
-pub use serialize::AnswerRecord;
+pub use serialize::{AnswerRecord, PackRecord};
 #[cfg(feature = "files")]
 pub use set::{Alternatives, FileSet, Obstacle, Question, QuestionKind};
 #[cfg(feature = "files")]

@@ -1,5 +1,6 @@
 //! Serialization of answers, as `offload match --json` prints them.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use fat_object::FileFormat;
@@ -10,6 +11,7 @@ use crate::answer::{Answer, Condition, Given, Judged, Note, Selection};
 use crate::candidate::Candidate;
 use crate::device::Device;
 use crate::needs::Need;
+use crate::packs::PackAnswer;
 use crate::unit::Unit;
 
 /// `software`, `since`, `what`.
@@ -91,6 +93,50 @@ impl Serialize for Row<'_> {
         fields.serialize_field("given", judged.given.as_str())?;
         fields.serialize_field("condition", &condition(&judged.given))?;
         fields.serialize_field("reason", &format_args!("{}", judged.reason()))?;
+        fields.end()
+    }
+}
+
+/// The answer for a library whose code lies in kernel packs: one object of `offload match --json`, without the name of the file.
+#[derive(Debug)]
+pub struct PackRecord<'a, P> {
+    answer: &'a PackAnswer<P>,
+    tried: Vec<Tried<'a>>,
+}
+
+#[derive(Debug)]
+struct Tried<'a>(String, &'a str);
+
+impl<P: Clone + Ord> PackAnswer<P> {
+    /// Returns the record of the answer, with paths as `show` writes them.
+    #[must_use]
+    pub fn record(&self, show: impl Fn(&P) -> String) -> PackRecord<'_, P> {
+        let tried = self.tried().iter().map(|(path, result)| Tried(show(path), result));
+        PackRecord { answer: self, tried: tried.collect() }
+    }
+}
+
+/// `gpu`, `served`, `conditions`, `wrappers`, `missing`, `early_loaders`, `tried`.
+impl<P: Clone + Ord> Serialize for PackRecord<'_, P> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let PackRecord { answer, tried } = self;
+        let mut fields = serializer.serialize_struct("PackRecord", 7)?;
+        fields.serialize_field("gpu", answer.gpu())?;
+        fields.serialize_field("served", &answer.is_served())?;
+        fields.serialize_field("conditions", answer.conditions())?;
+        fields.serialize_field("wrappers", &answer.wrappers())?;
+        fields.serialize_field("missing", answer.missing())?;
+        fields.serialize_field("early_loaders", &!answer.is_later())?;
+        fields.serialize_field("tried", tried)?;
+        fields.end()
+    }
+}
+
+impl Serialize for Tried<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Tried", 2)?;
+        fields.serialize_field("path", &self.0)?;
+        fields.serialize_field("result", self.1)?;
         fields.end()
     }
 }

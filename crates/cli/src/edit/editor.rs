@@ -239,7 +239,7 @@ impl<'a> Editor<'a> {
 
     fn delete(&mut self, file: &Input) -> Result<FileRow, Failure> {
         let size = file.open(self.options.limits.max_input)?.metadata().len();
-        let faults = self.lists.compare_deleted(file)?;
+        let faults = self.lists.compare(file, None)?;
         allow(self.options, &faults)?;
         if !self.options.output.dry_run {
             self.lists.note(file, None)?;
@@ -288,7 +288,7 @@ impl<'a> Editor<'a> {
     ///
     /// Such a file is refused unless findings are allowed.
     pub(super) fn compare(&mut self, input: &Input, file: &File) -> Result<Vec<String>, Failure> {
-        let faults = self.lists.compare(input, file)?;
+        let faults = self.lists.compare(input, Some(file))?;
         allow(self.options, &faults)
     }
 

@@ -11,8 +11,8 @@ use super::new_images::NewImages;
 use super::options::{Options, Within};
 use super::report::Work;
 use super::wishes::Wishes;
+use tool_kit::Outcome;
 use tool_kit::failure::Failure;
-use tool_kit::{Outcome, report};
 
 /// The options of commands that put new images into a file.
 #[derive(clap::Args, Clone, Debug)]
@@ -34,13 +34,8 @@ impl Incoming {
         images: &[OsString],
         decide: impl Fn(&NamedImages<'_>, &NewImages, &mut Wishes) -> Vec<String>,
     ) -> io::Result<Outcome> {
-        let images = match NewImages::open(images, self.options.limits.max_input) {
-            Ok(images) => images,
-            Err(fault) => {
-                report::error(&fault);
-                return Ok(Outcome::Faults);
-            }
-        };
+        let images = NewImages::open(images, self.options.limits.max_input);
+        let images = images.map_err(io::Error::other)?;
         let decide = |subject: &Subject<'_>| -> Result<Wishes, Failure> {
             let named = subject.named(&self.within)?;
             let mut wishes = Wishes::new(self.options.edit().with_any_image(self.any_image));

@@ -5,7 +5,6 @@ use fat_edit::EditOptions;
 use super::wishes::Wishes;
 use crate::limits::Limits;
 use tool_kit::destination::Destination;
-use tool_kit::parallel::Threads;
 
 /// Options of all commands that edit files.
 #[derive(clap::Args, Clone, Debug)]
@@ -14,8 +13,6 @@ pub(crate) struct Options {
     pub(super) output: Destination,
     #[command(flatten)]
     pub(super) host: Host,
-    #[command(flatten)]
-    threads: Threads,
     #[command(flatten)]
     pub(crate) limits: Limits,
 }
@@ -29,17 +26,12 @@ impl Options {
             .with_allow_findings(self.host.allow_findings)
             .with_allow_empty(true)
             .with_remove_host(true)
-            .with_threads(self.threads.number())
+            .with_threads(self.limits.threads.number())
     }
 
     /// Returns empty wishes of a command that can leave a part of a file as it is.
     pub(crate) fn wishes(&self, uneditable: Uneditable) -> Wishes {
         Wishes::new(self.edit().with_allow_uneditable(uneditable.allow_uneditable))
-    }
-
-    /// Threads to work with.
-    pub(crate) fn threads(&self) -> Threads {
-        self.threads
     }
 }
 

@@ -245,7 +245,7 @@ impl Editor<'_> {
         plan: EditPlan,
         store: &Arc<Store>,
     ) -> Result<NewContents, Failure> {
-        let threads = self.options.threads().count();
+        let threads = self.options.limits.threads.count();
         let room = self.room().saturating_sub(plan.held());
         let bytes = new_bytes(plan, Arc::clone(store))?;
         let status = bytes.status();

@@ -10,7 +10,7 @@ use serde::Serialize;
 use target_id::OffloadKind;
 
 use super::wishes::Wishes;
-use tool_kit::style::{self, HEADING, Out, PLAIN, TARGET, show};
+use tool_kit::style::{self, HEADING, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{input, report as messages};
 
@@ -327,11 +327,7 @@ pub(super) fn print_packages<'r>(
 
 /// Returns a table of sizes before and after.
 fn sizes(heading: &'static str) -> Table {
-    Table::default()
-        .column(heading, Align::Left, PLAIN)
-        .column("BEFORE", Align::Right, PLAIN)
-        .column("AFTER", Align::Right, PLAIN)
-        .column("RATIO", Align::Right, PLAIN)
+    Table::default().texts([heading]).numbers(["BEFORE", "AFTER", "RATIO"])
 }
 
 fn add_sizes(table: &mut Table, name: &str, files: &[&FileRow]) {
@@ -345,10 +341,7 @@ fn add_sizes(table: &mut Table, name: &str, files: &[&FileRow]) {
 fn target_table(rows: &[TargetRow]) -> Table {
     let mut table = Table::default()
         .column("TARGET", Align::Left, TARGET)
-        .column("IMAGES", Align::Right, PLAIN)
-        .column("LEFT", Align::Right, PLAIN)
-        .column("BEFORE", Align::Right, PLAIN)
-        .column("AFTER", Align::Right, PLAIN);
+        .numbers(["IMAGES", "LEFT", "BEFORE", "AFTER"]);
     for row in rows {
         table.row(&[
             row.target.clone(),
@@ -366,13 +359,8 @@ fn container_table(rows: &[ContainerRow]) -> Table {
         |row: &ContainerRow| matches!(row.kind, ContainerKind::Bundle | ContainerKind::Ccob);
     let has_bundles_only = rows.iter().filter(|row| row.has_form).all(is_bundle);
     let heading = if has_bundles_only { "BUNDLE" } else { "CONTAINER" };
-    let mut table = Table::default()
-        .column(heading, Align::Left, PLAIN)
-        .column("CHANGE", Align::Left, PLAIN)
-        .optional(1)
-        .column("BEFORE", Align::Right, PLAIN)
-        .column("AFTER", Align::Right, PLAIN)
-        .column("RATIO", Align::Right, PLAIN);
+    let table = Table::default().texts([heading, "CHANGE"]).optional(1);
+    let mut table = table.numbers(["BEFORE", "AFTER", "RATIO"]);
     for row in rows.iter().filter(|row| row.has_form) {
         table.row(&[
             row.path.join(" "),

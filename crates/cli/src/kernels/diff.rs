@@ -10,25 +10,20 @@ use serde_json::{Value, json};
 
 use super::collect::{self, Found, Wanted};
 use super::{complain, report_hits};
-use crate::help::More;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::select::Selection;
 use tool_kit::looked::Seen;
-use tool_kit::parallel::Threads;
 use tool_kit::store::Keep;
 use tool_kit::style::{self, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, report};
-
-pub(crate) const MORE: More = More(include_str!("../help/diff.md"));
 
 /// Show which images and kernels came, went, changed
 ///
 /// Reads whatever `offload ls` reads. Lists, for each GPU, kernels that are new or gone or have other resources, and
 /// totals. Files with equal kernels give totals only.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// The file as it was
     #[arg(value_name = "OLD")]
@@ -59,17 +54,7 @@ pub(crate) struct Args {
     #[arg(long)]
     fail_on_removed: bool,
     #[command(flatten)]
-    threads: Threads,
-    #[command(flatten)]
     limits: Limits,
-}
-
-/// Kernels of a GPU that differ.
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    new: u64,
-    gone: u64,
-    changed: u64,
 }
 
 /// The kernels of one of the two files, or of all files below a directory.
@@ -83,12 +68,8 @@ fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
     let mut side = Side { list: KernelList::default(), is_faulty: false, is_read: true };
     let collect = |file: &Input, threads| collect::collect(wanted, file, threads);
     let inputs = Inputs::find(slice::from_ref(path));
-    let looked = inputs.look(
-        (&args.limits, Keep::All),
-        args.threads,
-        "reading",
-        collect,
-        |file, found: Found| {
+    let looked =
+        inputs.look((&args.limits, Keep::All), "reading", collect, |file, found: Found| {
             if let Some(seen) = file.passed_over(!found.list.images.is_empty(), &found.summary) {
                 return Ok(seen);
             }
@@ -96,8 +77,7 @@ fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
             side.is_read &= is_read(&found);
             side.list.append(found.list);
             Ok(seen)
-        },
-    )?;
+        })?;
     side.is_faulty = looked.outcome() == Outcome::Faults;
     Ok(side)
 }
@@ -179,8 +159,6 @@ fn text(
     }
     if !shown.is_empty() {
         table.print(out, "", style::terminal_width())?;
-    }
-    if !shown.is_empty() {
         let hidden = changed.len() - shown.len();
         if hidden > 0 {
             show!(out, "and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
@@ -190,9 +168,16 @@ fn text(
     let mut table = Table::default()
         .column("TOTAL FOR", Align::Left, TARGET)
         .numbers(["IMAGES", "SIZE", "KERNELS", "NEW", "GONE", "CHANGED", "CODE", "GROWTH"]);
-    let counts = counts(pairs);
+    // The new, gone and changed kernels of each target.
+    let mut counts: HashMap<&str, [u64; 3]> = HashMap::new();
+    for pair in pairs {
+        let is = [pair.old.is_none(), pair.new.is_none(), !pair.changes().is_empty()];
+        let counts = counts.entry(pair.target).or_default();
+        counts.iter_mut().zip(is).for_each(|(count, is)| *count += u64::from(is));
+    }
     for (target, [old, new]) in sums {
-        let count = counts.get(target).copied().unwrap_or_default();
+        let counts = counts.get(target).copied().unwrap_or_default();
+        let [new_kernels, gone, changed] = counts.map(|count| count.to_string());
         let has_code = old.code.is_some() || new.code.is_some();
         let [before, after] = [old, new].map(|total| total.code.unwrap_or(0));
         let percent = match before {
@@ -204,9 +189,9 @@ fn text(
             arrow(&old.images.to_string(), &new.images.to_string()),
             arrow(&style::size(old.size), &style::size(new.size)),
             arrow(&old.kernels.to_string(), &new.kernels.to_string()),
-            count.new.to_string(),
-            count.gone.to_string(),
-            count.changed.to_string(),
+            new_kernels,
+            gone,
+            changed,
             if has_code {
                 arrow(&style::size(before), &style::size(after))
             } else {
@@ -219,18 +204,6 @@ fn text(
         return Ok(());
     }
     table.print(out, "", style::terminal_width())
-}
-
-/// Counts the pairs of each target.
-fn counts<'r>(pairs: &[KernelPair<'r>]) -> HashMap<&'r str, Counts> {
-    let mut counts: HashMap<&str, Counts> = HashMap::new();
-    for pair in pairs {
-        let count = counts.entry(pair.target).or_default();
-        count.new += u64::from(pair.old.is_none());
-        count.gone += u64::from(pair.new.is_none());
-        count.changed += u64::from(!pair.changes().is_empty());
-    }
-    counts
 }
 
 /// Returns `old -> new`, or one of them if they are equal.

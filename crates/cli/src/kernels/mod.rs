@@ -11,26 +11,21 @@ use device_code::{KernelGate, KernelRule, Measure};
 use device_select::SplitLibrary;
 
 use crate::complaint;
-use crate::help::More;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::select::Selection;
 use collect::{Found, Wanted};
 use tool_kit::json::Array;
 use tool_kit::looked::Seen;
-use tool_kit::parallel::Threads;
 use tool_kit::store::Keep;
 use tool_kit::style::show;
 use tool_kit::{Outcome, report, style};
-
-pub(crate) const MORE: More = More(include_str!("../help/kernels.md"));
 
 /// List the kernels of images, and their resources
 ///
 /// Reads whatever `offload ls` reads. Kernels of one GPU are listed with all their resources, those of several GPUs in
 /// one table with a column for each GPU. Totals for each GPU follow.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Files to read; - is standard input
     #[arg(required = true, value_name = "FILE")]
@@ -64,8 +59,6 @@ pub(crate) struct Args {
     /// A measure that no selected kernel stores is an error.
     #[arg(long, value_name = "RULE", value_parser = absolute)]
     fail_on: Vec<KernelRule>,
-    #[command(flatten)]
-    threads: Threads,
     #[command(flatten)]
     limits: Limits,
 }
@@ -127,12 +120,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     let collect = |file: &Input, threads| collect::collect(&wanted, file, threads);
     let inputs = Inputs::find(&args.files);
-    let looked = inputs.look(
-        (&args.limits, Keep::All),
-        args.threads,
-        "reading",
-        collect,
-        |input, found: Found| {
+    let looked =
+        inputs.look((&args.limits, Keep::All), "reading", collect, |input, found: Found| {
             if let Some(seen) = input.passed_over(!found.list.images.is_empty(), &found.summary) {
                 return Ok(seen);
             }
@@ -150,8 +139,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 out.flush()?;
             }
             Ok(Seen::faults(complain(&wanted, input, &found)))
-        },
-    )?;
+        })?;
     rows.map_or(Ok(()), Array::end)?;
     let outcome = looked.outcome();
     if report_hits(&gate) { Ok(Outcome::Faults) } else { Ok(outcome) }

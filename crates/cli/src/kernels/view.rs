@@ -4,14 +4,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
-use device_code::{
-    KernelKind, KernelList, KernelTotals, ListedKernel, Measure, RegisterLimits, Stored,
-};
+use device_code::{KernelList, KernelTotals, ListedKernel, Measure, RegisterLimits, Stored};
 use device_select::each_once;
 
 use super::collect::Found;
 use super::{Args, Key};
-use tool_kit::style::{self, COLUMN, HEADING, Out, PLAIN, TARGET, show};
+use crate::ls;
+use tool_kit::style::{self, COLUMN, Out, PLAIN, TARGET, show};
 use tool_kit::table::{Align, Table};
 
 /// The columns of a table of one GPU, with titles.
@@ -37,8 +36,7 @@ const MOST_COLUMNS: usize = 256;
 
 pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) -> io::Result<()> {
     if let Ok(summary) = &found.summary {
-        let size = style::size(summary.size);
-        show!(out, "{HEADING}{file}{HEADING:#}  {size}, {}", summary.format)?;
+        ls::heading(out, file, summary, 0)?;
     }
     let list = &found.list;
     let key = args.sort.unwrap_or_default();
@@ -123,61 +121,24 @@ fn one_gpu(
         let mut cells: Vec<String> = columns
             .iter()
             .zip(&is_stored)
-            .map(
-                |((_, measure), &is_stored)| {
-                    if is_stored { row.text(*measure) } else { String::new() }
-                },
-            )
+            .map(|((_, measure), is)| is.then(|| row.text(*measure)).unwrap_or_default())
             .collect();
-        cells.push(group_size(row));
+        cells.push(row.group_size());
         let occupancy = list.occupancy(row);
         cells.push(occupancy.map_or_else(String::new, |bound| bound.waves.to_string()));
         limits.extend(occupancy.map(|bound| bound.limits).filter(|one| !limits.contains(one)));
-        cells.push(name(row, args.mangled));
+        cells.push(row.labelled(args.mangled));
         table.row(&cells);
     }
     if !shown.is_empty() {
         table.print(out, "  ", style::terminal_width())?;
     }
-    let notes: Vec<String> = limits.into_iter().map(explained).collect();
-    more(out, rows.len(), shown.len(), &notes)
+    more(out, rows.len(), shown.len(), &limits)
 }
 
-/// Returns what the numbers of waves follow from.
-fn explained(limits: RegisterLimits) -> String {
-    let RegisterLimits { granule, total, parts, max_waves, .. } = limits;
-    let registers = format!("{total} registers in granules of {granule}");
-    match parts {
-        1 => {
-            format!("WAVES: at most, by registers: a SIMD has {registers}, and {max_waves} waves")
-        }
-        _ => format!(
-            "WAVES: at most, by registers: each of {parts} parts of a multiprocessor has {registers}, and all {max_waves} warps"
-        ),
-    }
-}
-
-/// Returns the sizes of work-groups: `256x1x1` if there is one, else the most work-items.
-fn group_size(row: &ListedKernel) -> String {
-    match row.kernel.required_group_size {
-        Some([x, y, z]) => format!("{x}x{y}x{z}"),
-        None => match row.of(Measure::GroupSize) {
-            Stored::Known(most) => most.to_string(),
-            _ => String::new(),
-        },
-    }
-}
-
-fn name(row: &ListedKernel, mangled: bool) -> String {
-    let name = row.name(mangled);
-    match row.kernel.kind {
-        KernelKind::Kernel => name.to_owned(),
-        kind => format!("{name} ({})", kind.as_str()),
-    }
-}
-
-/// Prints how many kernels of a table are not shown, notes, and an empty line, unless no kernel was to be shown.
-fn more(out: &mut Out<'_>, all: usize, shown: usize, notes: &[String]) -> io::Result<()> {
+/// Prints how many kernels of a table are not shown, what its waves follow from, and an empty line, unless no kernel was to be
+/// shown.
+fn more(out: &mut Out<'_>, all: usize, shown: usize, limits: &[RegisterLimits]) -> io::Result<()> {
     let hidden = all - shown;
     if shown == 0 {
         return Ok(());
@@ -185,8 +146,8 @@ fn more(out: &mut Out<'_>, all: usize, shown: usize, notes: &[String]) -> io::Re
     if hidden > 0 {
         show!(out, "  and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;
     }
-    for note in notes {
-        show!(out, "  {COLUMN}{note}{COLUMN:#}")?;
+    for limits in limits {
+        show!(out, "  {COLUMN}WAVES: at most, by registers: {limits}{COLUMN:#}")?;
     }
     show!(out)
 }
@@ -221,7 +182,7 @@ fn several_gpus(
     for row in rows {
         let at = *by_name.entry(row.name(args.mangled)).or_insert(lines.len());
         if at == lines.len() {
-            lines.push(Line { name: name(row, args.mangled), cells: BTreeMap::new() });
+            lines.push(Line { name: row.labelled(args.mangled), cells: BTreeMap::new() });
         }
         let column = columns.get(list.target(row)).copied();
         let Some((line, column)) = lines.get_mut(at).zip(column) else { continue };

@@ -8,8 +8,9 @@ use device_select::{Answer, Device, FileSet, Need, Note, SplitLibrary, Support};
 use super::{Args, File, Question, view};
 use crate::inputs::Input;
 use crate::ls;
-use crate::packs::answer::{self, Answer as PackAnswer, SplitRecord};
+use crate::packs::answer::{self, Answer as PackAnswer};
 use crate::packs::host::Host;
+use tool_kit::input;
 use tool_kit::json::Array;
 use tool_kit::report::note;
 use tool_kit::style::{self, HEADING, Out, show};
@@ -145,7 +146,7 @@ impl<'a> Printer<'a> {
     /// Prints the answer about such a library for a GPU.
     pub(super) fn split(&mut self, name: &str, answer: &PackAnswer) -> io::Result<()> {
         if let Some(rows) = &mut self.rows {
-            return rows.row(&SplitRecord::new(name, answer));
+            return rows.row_of(name, &answer.record(|path| input::display(path)));
         }
         if !answer.is_served() {
             let mut gpus = self.args.gpus.iter();

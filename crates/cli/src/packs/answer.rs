@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 
 use device_select::PackAnswer;
-use serde::Serialize;
 
 use tool_kit::input;
 use tool_kit::style::{self, ERROR, HEADING, Out, PLAIN, TARGET, WARNING, show};
@@ -44,44 +43,4 @@ pub(crate) fn print(answer: &Answer, out: &mut Out<'_>, file: &str) -> io::Resul
         show!(out, "{WARNING}{text}{WARNING:#}")?;
     }
     Ok(())
-}
-
-/// The answer for a GPU in the JSON output of `match`.
-#[derive(Debug, Serialize)]
-pub(crate) struct SplitRecord<'a> {
-    file: &'a str,
-    gpu: &'a str,
-    /// `true` if all wrappers get code.
-    served: bool,
-    /// The settings of features with which there is code, if not with all.
-    conditions: &'a [String],
-    wrappers: usize,
-    /// The numbers of wrappers without code.
-    missing: &'a [u64],
-    /// `false` if loaders of the first releases find less.
-    early_loaders: bool,
-    tried: Vec<Tried<'a>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Tried<'a> {
-    path: String,
-    result: &'a str,
-}
-
-impl<'a> SplitRecord<'a> {
-    pub(crate) fn new(file: &'a str, answer: &'a Answer) -> Self {
-        let tried = answer.tried().iter();
-        let tried = tried.map(|(path, result)| Tried { path: input::display(path), result });
-        SplitRecord {
-            file,
-            gpu: answer.gpu(),
-            served: answer.is_served(),
-            conditions: answer.conditions(),
-            wrappers: answer.wrappers(),
-            missing: answer.missing(),
-            early_loaders: !answer.is_later(),
-            tried: tried.collect(),
-        }
-    }
 }

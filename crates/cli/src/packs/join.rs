@@ -9,7 +9,6 @@ use fat_edit::{EditOptions, EditPlan, Join};
 
 use super::host::{Host, OpenPack};
 use super::{CODES, failed};
-use crate::help::More;
 use tool_kit::failure::Failure;
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::{How, Outputs};
@@ -20,13 +19,10 @@ use tool_kit::stamp::Stamp;
 use tool_kit::style::{self, HEADING, show};
 use tool_kit::{Outcome, input, report, scratch};
 
-pub(crate) const MORE: More = More(include_str!("../help/join.md"));
-
 /// Move device code from kernel packs into their library
 ///
 /// The result is a library that needs no packs. Libraries that AMD's tools have split are not joined.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Library without device code
     #[arg(value_name = "HOST")]

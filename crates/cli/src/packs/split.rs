@@ -10,27 +10,22 @@ use fat_object::Visitor;
 use kpack::Scheme;
 
 use super::CODES;
-use crate::help::More;
 use crate::limits::{Limits, walk_open};
 use tool_kit::failure::Failure;
 use tool_kit::opened::Opened;
 use tool_kit::output::Outputs;
-use tool_kit::parallel::Threads;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
-use tool_kit::style::{self, HEADING, PLAIN, TARGET, show};
+use tool_kit::style::{self, HEADING, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, report, scratch};
-
-pub(crate) const MORE: More = More(include_str!("../help/split.md"));
 
 /// Move device code of HIP from libraries to kernel packs
 ///
 /// Libraries are ELF or PE files with wrappers in .hipFatBinSegment. The result is a directory with the libraries without
 /// device code, and a kernel pack (.kpack) for each target with the code objects of all of them.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = MORE.text())]
 pub(crate) struct Args {
     /// Libraries or programs
     #[arg(required = true, value_name = "LIB")]
@@ -56,8 +51,6 @@ pub(crate) struct Args {
     /// Allow editing a signed file; remove its signature
     #[arg(long)]
     drop_signature: bool,
-    #[command(flatten)]
-    threads: Threads,
     #[command(flatten)]
     limits: Limits,
 }
@@ -173,7 +166,7 @@ impl Library {
         let Packs { group, codes } = packs;
         let options = args.limits.options().with_enter_images(false);
         let walk = |visitor: &mut dyn Visitor| {
-            walk_open(&self.opened, (&args.limits, &options), args.threads, visitor)
+            walk_open(&self.opened, (&args.limits, &options), args.limits.threads, visitor)
         };
         let mut store = |target: &str, stored: &[u8]| {
             let file = match codes.get_mut(target) {
@@ -182,7 +175,7 @@ impl Library {
             };
             file.write_all(stored)
         };
-        let how = (args.level, args.threads.count());
+        let how = (args.level, args.limits.threads.count());
         group.pack(&self.split, how, walk, &mut store).map_err(super::failed)
     }
 }
@@ -233,10 +226,8 @@ fn print(args: &Args, done: &Done) -> io::Result<()> {
         let [before, after] = [before, after].map(style::size);
         show!(out, "{HEADING}{path}{HEADING:#}  {before} -> {after}, {part}, {wrappers}")?;
     }
-    let mut table = Table::default()
-        .column("PACK", Align::Left, TARGET)
-        .column("IMAGES", Align::Right, PLAIN)
-        .column("SIZE", Align::Right, PLAIN);
+    let mut table =
+        Table::default().column("PACK", Align::Left, TARGET).numbers(["IMAGES", "SIZE"]);
     for (path, size, count) in &done.packs {
         table.row(&[input::display(path), count.to_string(), style::size(*size)]);
     }

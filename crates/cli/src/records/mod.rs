@@ -11,6 +11,7 @@ mod list;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use device_select::few;
@@ -26,11 +27,11 @@ use tool_kit::{input, report};
 /// The lists of all files that are edited, found when they are needed.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
-    places: Vec<ListPlace>,
+    places: Vec<ListedPlace>,
     /// Each directory, and those with distributions of the environment that it is.
     bases: HashMap<PathBuf, Vec<PathBuf>>,
     /// The lists in each of these, by their position.
-    by_directory: HashMap<PathBuf, Vec<usize>>,
+    by_directory: HashMap<PathBuf, Range<usize>>,
     /// The file that is being written, and its rows.
     pending: Vec<(usize, Vec<u8>, Option<FileHashes>)>,
     drops_signatures: bool,
@@ -39,21 +40,13 @@ pub(crate) struct Lists {
 
 /// The place of a list, and the list once it was read.
 #[derive(Debug)]
-struct ListPlace {
+struct ListedPlace {
     at: listed::ListPlace,
     /// The directory that its rows are relative to, in its environment, and without links.
     base: PathBuf,
     real: PathBuf,
-    list: Read,
-}
-
-/// The result of reading a list.
-#[derive(Debug)]
-enum Read {
-    NotYet,
-    NotThere,
-    Failed,
-    List(Box<List>),
+    /// `None` before it is read. Then `Err` if it cannot be read, and `Ok(None)` if it is not there.
+    list: Option<Result<Option<Box<List>>, ()>>,
 }
 
 impl Lists {
@@ -62,43 +55,31 @@ impl Lists {
         Lists { drops_signatures, ..Lists::default() }
     }
 
-    /// Returns how a file differs from its rows. A file that an interrupted run wrote does not.
+    /// Returns how a file differs from its rows. A file that an interrupted run wrote does not. A file that is about to be
+    /// deleted has no contents here: it may only be in lists that cannot be read.
     ///
     /// # Errors
     ///
     /// One of reading the file; an error if a list is signed and signatures are not to be dropped.
-    pub(crate) fn compare(&mut self, file: &Input, contents: &File) -> io::Result<Vec<String>> {
-        self.check_signatures(file)?;
-        let rows = self.rows_of(file);
+    pub(crate) fn compare(
+        &mut self,
+        file: &Input,
+        contents: Option<&File>,
+    ) -> io::Result<Vec<String>> {
+        let (rows, drops_signatures) = (self.rows_of(file), self.drops_signatures);
+        for (at, _) in &rows {
+            let list = self.list(*at).filter(|_| !drops_signatures);
+            list.map_or(Ok(()), |list| list.check_signature())?;
+        }
         let mut faults = if rows.is_empty() { self.unread(file) } else { Vec::new() };
         for (at, row) in rows {
-            let Some(list) = self.list(at) else { continue };
+            let Some((list, contents)) = self.list(at).zip(contents) else { continue };
             let found = FileHashes::of(Positioned::new(contents), &list.text.algorithms(&row))?;
             if !list.notes.has(&row, &found) {
                 faults.extend(list.text.faults(&row, &found));
             }
         }
         Ok(faults)
-    }
-
-    /// Fails if a list of the file is signed and signatures are not to be dropped.
-    fn check_signatures(&mut self, file: &Input) -> io::Result<()> {
-        let drops_signatures = self.drops_signatures;
-        for (at, _) in self.rows_of(file) {
-            let Some(list) = self.list(at).filter(|_| !drops_signatures) else { continue };
-            list.check_signature()?;
-        }
-        Ok(())
-    }
-
-    /// Returns why a file that is about to be deleted may be in lists that stay as they are.
-    ///
-    /// # Errors
-    ///
-    /// An error if a list is signed and signatures are not to be dropped.
-    pub(crate) fn compare_deleted(&mut self, file: &Input) -> io::Result<Vec<String>> {
-        self.check_signatures(file)?;
-        Ok(if self.rows_of(file).is_empty() { self.unread(file) } else { Vec::new() })
     }
 
     /// Notes in the journals what a file is about to become.
@@ -160,7 +141,7 @@ impl Lists {
         let drops_signatures = self.drops_signatures;
         let mut is_well = !self.has_faults;
         for place in &mut self.places {
-            let Read::List(list) = &mut place.list else { continue };
+            let Some(Ok(Some(list))) = &mut place.list else { continue };
             if let Err(error) = list.finish(drops_signatures) {
                 report::error(&format_args!("{list}: {}", report::reason(&error)));
                 is_well = false;
@@ -209,42 +190,39 @@ impl Lists {
         let Some(real) = file.real() else { return Vec::new() };
         let lists = self.above(&real, file);
         let places = lists.into_iter().filter_map(|at| self.places.get(at));
-        let failed = places.filter(|place| matches!(place.list, Read::Failed));
-        let failed = failed.map(|place| place.at.path().display().to_string());
-        let failed: Vec<String> = failed.collect();
-        if failed.is_empty() {
-            return Vec::new();
-        }
-        vec![format!("may be listed where it cannot be compared: {}", few(&failed))]
+        let failed = places.filter(|place| matches!(place.list, Some(Err(()))));
+        let failed: Vec<_> = failed.map(|place| place.at.path().display().to_string()).collect();
+        let text = || format!("may be listed where it cannot be compared: {}", few(&failed));
+        (!failed.is_empty()).then(text).into_iter().collect()
     }
 
     /// Returns the lists in all directories that a file lies in, and those of the environments that these are. `real` is its
     /// path without links. Directories below the one that the user named are opened in that.
     fn above(&mut self, real: &Path, file: &Input) -> Vec<usize> {
+        let directories = real.ancestors().skip(1);
+        let bases: Vec<_> = directories.flat_map(|one| self.bases(one, file)).collect();
         let mut found = BTreeSet::new();
-        for directory in real.ancestors().skip(1) {
-            for base in self.bases(directory, file) {
-                if !self.by_directory.contains_key(&base) {
-                    let first = self.places.len();
-                    let (root, relative) = root_and_base(&base);
-                    // A directory that may not be read has no lists for this user.
-                    if let Ok(root) = file.directory(root).map(Environment) {
-                        let lists = lists_in(&root, &slashed(relative));
-                        self.places.extend(lists.into_iter().map(|list| ListPlace {
-                            at: listed::ListPlace {
-                                root: root.0.clone(),
-                                relative: input::path(&list),
-                            },
-                            base: relative.to_owned(),
-                            real: base.clone(),
-                            list: Read::NotYet,
-                        }));
-                    }
-                    let lists = (first..self.places.len()).collect();
-                    self.by_directory.insert(base.clone(), lists);
+        for base in bases {
+            let Lists { by_directory, places, .. } = self;
+            let lists = by_directory.entry(base).or_insert_with_key(|base| {
+                let first = places.len();
+                let (root, relative) = root_and_base(base);
+                // A directory that may not be read has no lists for this user.
+                if let Ok(root) = file.directory(root).map(Environment) {
+                    let lists = lists_in(&root, &slashed(relative));
+                    places.extend(lists.into_iter().map(|list| ListedPlace {
+                        at: listed::ListPlace {
+                            root: root.0.clone(),
+                            relative: input::path(&list),
+                        },
+                        base: relative.to_owned(),
+                        real: base.clone(),
+                        list: None,
+                    }));
                 }
-                found.extend(self.by_directory.get(&base).into_iter().flatten());
-            }
+                first..places.len()
+            });
+            found.extend(lists.clone());
         }
         found.into_iter().collect()
     }
@@ -265,21 +243,14 @@ impl Lists {
     /// Returns a list, which is read now if it was not; `None` if it cannot be read.
     fn list(&mut self, at: usize) -> Option<&mut List> {
         let place = self.places.get_mut(at)?;
-        if matches!(place.list, Read::NotYet) {
-            place.list = match List::read(&place.at, &place.base, &place.real) {
-                Ok(Some(list)) => Read::List(Box::new(list)),
-                Ok(None) => Read::NotThere,
-                Err(error) => {
-                    let (path, reason) = (place.at.path(), report::reason(&error));
-                    report::error(&format_args!("{}: {reason}", path.display()));
-                    self.has_faults = true;
-                    Read::Failed
-                }
-            };
-        }
-        match &mut place.list {
-            Read::List(list) => Some(list),
-            Read::NotYet | Read::NotThere | Read::Failed => None,
-        }
+        let list = place.list.get_or_insert_with(|| {
+            let list = List::read(&place.at, &place.base, &place.real);
+            list.map(|list| list.map(Box::new)).map_err(|error| {
+                let (path, reason) = (place.at.path(), report::reason(&error));
+                report::error(&format_args!("{}: {reason}", path.display()));
+                self.has_faults = true;
+            })
+        });
+        list.as_mut().ok()?.as_deref_mut()
     }
 }

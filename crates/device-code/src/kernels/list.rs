@@ -3,11 +3,11 @@
 use alloc::borrow::ToOwned;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use super::{Kernel, Kernels, Measure, Occupancy, Stored, Version};
+use super::{Kernel, KernelKind, Kernels, Measure, Occupancy, Stored, Version};
 #[cfg(feature = "demangle")]
 use crate::demangle::demangled;
 use crate::format::FileFormat;
@@ -271,6 +271,26 @@ impl ListedKernel {
         let is_estimated = measure == Measure::Code && self.kernel.is_code_size_estimated;
         let mark = if is_estimated { "~" } else { "" };
         format!("{mark}{}", self.of(measure))
+    }
+
+    /// Returns the sizes of work-groups: `256x1x1` if there is one, else the most work-items; empty if that is not known.
+    #[must_use]
+    pub fn group_size(&self) -> String {
+        match (self.kernel.required_group_size, self.of(Measure::GroupSize)) {
+            (Some([x, y, z]), _) => format!("{x}x{y}x{z}"),
+            (None, Stored::Known(most)) => most.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the [name](Self::name), with the kind if it is not a kernel.
+    #[must_use]
+    pub fn labelled(&self, mangled: bool) -> String {
+        let name = self.name(mangled);
+        match self.kernel.kind {
+            KernelKind::Kernel => name.to_owned(),
+            kind => format!("{name} ({})", kind.as_str()),
+        }
     }
 
     fn is_like(&self, glob: &str) -> bool {

@@ -6,6 +6,8 @@
 //! NVIDIA: the limits are those of "CUDA C++ Programming Guide", "Technical Specifications per Compute Capability", and of
 //! `cuda_occupancy.h` and `arch_traits.h` of CUDA 13. No GPU was measured.
 
+use core::fmt;
+
 use target_id::{NvidiaArch, Processor};
 
 use super::Kernel;
@@ -39,6 +41,21 @@ pub struct RegisterLimits {
     pub parts: u32,
     /// The most waves, whatever they use.
     pub max_waves: u32,
+}
+
+/// The limits in words: `a SIMD has 512 registers in granules of 8, and 8 waves`.
+impl fmt::Display for RegisterLimits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RegisterLimits { granule, total, parts, max_waves } = self;
+        let has = format_args!("has {total} registers in granules of {granule}");
+        match parts {
+            1 => write!(f, "a SIMD {has}, and {max_waves} waves"),
+            _ => write!(
+                f,
+                "each of {parts} parts of a multiprocessor {has}, and all {max_waves} warps"
+            ),
+        }
+    }
 }
 
 impl RegisterLimits {

@@ -1,12 +1,12 @@
 //! The order of ROCm's loader, as its source has it.
 
-use kpack::search::{Loader, Miss, Place, Variables, key, lookup, patterns, places};
+use kpack::search::{Loader, Miss, PackPath, Variables, key, lookup, patterns, places};
 use kpack::{Kpack, NewKpack, Scheme};
 
 use crate::packs::bytes;
 
-fn paths(places: &[Place]) -> Vec<&str> {
-    places.iter().map(Place::path).collect()
+fn paths(places: &[PackPath]) -> Vec<&str> {
+    places.iter().map(PackPath::path).collect()
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn places_are_those_of_the_loader() {
             "/opt/b.kpack",
         ]
     );
-    assert!(found.iter().all(Place::is_of_library));
+    assert!(found.iter().all(PackPath::is_of_library));
     // Paths of variables are taken as they are, placeholder and all.
     let prefix = Variables { prefix: Some("x_@GFXARCH@.kpack::/y"), ..none };
     let found = places(&marker, &prefix, &["gfx942"]);

@@ -19,10 +19,12 @@ use crate::machine;
 const MOST: usize = 2000;
 
 /// Crates that only tests use.
-const TESTS: [&str; 3] = ["faulty", "oracles", "tool-tests"];
+const TESTS: [&str; 3] = ["oracles", "samples", "tool-tests"];
 
 /// The types with bytes whose `Debug` is derived: these are short texts, not contents.
-const NAMES: [(&str, &[&str]); 7] = [
+const NAMES: [(&str, &[&str]); 9] = [
+    ("a value, which its reader compares and prints", &["Value"]),
+    ("lines of a journal: names and hashes", &["Journal"]),
     ("the names of kernels and their arguments", &["Argument", "Kernel", "KernelCollector"]),
     ("the names of symbols", &["Function", "LinkerSymbol"]),
     ("the names of members and archives", &["DeviceArchive", "Event", "Need", "PathStep"]),

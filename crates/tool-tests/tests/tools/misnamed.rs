@@ -120,7 +120,7 @@ fn every_kind_of_container_is_compared() {
             let output = place.run(&args);
             assert_eq!(output.status.code(), Some(1), "{name} {gpu}");
             for (command, status, words) in [
-                (&["ls", "file"][..], 0, "none of its 1 images is for the given target; it has"),
+                (&["ls", "file"][..], 0, "none of its 1 images runs on the given target; it has"),
                 (&["extract", "file", "-o", "out"], 1, "no image matches; it has"),
             ] {
                 let output = place.run(&[command, &["--target", gpu]].concat());
