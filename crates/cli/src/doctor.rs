@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use device_select::{Device, FileSet, Support, Vendor, Verdict, VerdictKind};
-use fat_object::Severity;
+use fat_object::{Severity, is_named_for_code};
 use gpu_packages::{TreeFault, normalized_name};
 use serde::Serialize;
 
@@ -145,7 +145,7 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> (FileSet, Vec<S
     let texts =
         |faults: &[TreeFault]| faults.iter().map(|fault| tree.text(fault)).collect::<Vec<_>>();
     let mut faults = texts(distribution.faults());
-    let files = match distribution.files(may_be_library) {
+    let files = match distribution.files(is_named_for_code) {
         Ok(files) => files,
         Err(fault) => {
             faults.push(tree.text(&fault));
@@ -178,16 +178,6 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> (FileSet, Vec<S
         }
     }
     (set, faults)
-}
-
-/// Returns whether a file with this name may hold device code.
-fn may_be_library(name: &str) -> bool {
-    const EXTENSIONS: [&str; 16] = [
-        "so", "pyd", "dll", "dylib", "a", "lib", "o", "obj", "co", "hsaco", "kpack", "cubin",
-        "fatbin", "hipfb", "ptx", "spv",
-    ];
-    let extension = Path::new(name).extension();
-    name.contains(".so.") || extension.is_some_and(|it| EXTENSIONS.iter().any(|one| it == *one))
 }
 
 fn print(rows: &[(VerdictKind, Row)], packages: usize) -> io::Result<()> {
