@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use device_select::{Device, FileSet, Support, Vendor, Verdict, VerdictKind};
+use device_select::{Device, FileSet, Vendor, Verdict, VerdictKind};
 use fat_object::{Severity, is_named_for_code};
 use gpu_packages::{TreeFault, normalized_name};
 use serde::Serialize;
@@ -13,7 +13,6 @@ use crate::environment::{self, Distribution};
 use crate::limits::Limits;
 use crate::match_gpu::{File, Question};
 use crate::native;
-use crate::packs::answer;
 use crate::suggest;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
@@ -162,8 +161,7 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> (FileSet, Vec<S
             let gpus = gpus.filter(|(_, gpu)| gpu.vendor() == Vendor::Amd);
             let answers = gpus.map(|(n, gpu)| {
                 let answer = host.answer(gpu);
-                let support = if answer.is_served() { Support::Yes } else { Support::No };
-                (n, support, answer::words(&answer))
+                (n, answer.is_served(), answer.words(|path| input::display(path)))
             });
             set.add_split(name, Vendor::Amd, answers);
             continue;

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::native;
-use device_select::{Gpu, Product, Vendor};
+use device_select::{Product, Vendor};
 use tool_kit::style::{self, TARGET};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, report};
@@ -33,11 +33,14 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if args.native {
         let gpus = native::visible_here().map_err(io::Error::other)?;
         if args.json {
-            tool_kit::json::print(gpus.all())?;
-        } else {
-            print_native(gpus.all())?;
+            tool_kit::json::print_rows(gpus.all())?;
+            return Ok(Outcome::Clean);
         }
-        return Ok(Outcome::Clean);
+        let mut out = style::stdout();
+        let mut table = Table::default().column("TARGET", Align::Left, TARGET).texts(["SOURCE"]);
+        gpus.all().iter().for_each(|gpu| table.row(&[gpu.id(), gpu.source()].map(str::to_owned)));
+        table.print(&mut out, "", style::terminal_width())?;
+        return out.flush().map(|()| Outcome::Clean);
     }
     let is_wanted = |product: &Product| {
         args.filters.is_empty() || args.filters.iter().any(|filter| product.matches(filter))
@@ -56,16 +59,6 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         print_table(&products)?;
     }
     Ok(outcome)
-}
-
-fn print_native(gpus: &[Gpu]) -> io::Result<()> {
-    let mut out = style::stdout();
-    let mut table = Table::default().column("TARGET", Align::Left, TARGET).texts(["SOURCE"]);
-    for gpu in gpus {
-        table.row(&[gpu.id(), gpu.source()].map(str::to_owned));
-    }
-    table.print(&mut out, "", style::terminal_width())?;
-    out.flush()
 }
 
 fn print_table(products: &[Product]) -> io::Result<()> {
