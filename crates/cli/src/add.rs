@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 
 use bundle_format::EntryId;
 use fat_edit::NamedImages;
@@ -19,18 +18,15 @@ use tool_kit::Outcome;
 /// cubins and PTX, with the ID of the processor: cuda-nvptx64-nvidia-cuda--sm_90.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File to edit; - is standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[command(flatten)]
+    incoming: Incoming,
     /// Bundle entry ID of the new entry, and the file of its image
     #[arg(required = true, value_name = "ID=IMAGE")]
     images: Vec<OsString>,
-    #[command(flatten)]
-    incoming: Incoming,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    args.incoming.run(&args.file, &args.images, decide)
+    args.incoming.run(&args.images, decide)
 }
 
 fn decide(named: &NamedImages<'_>, images: &NewImages, wishes: &mut Wishes) -> Vec<String> {

@@ -82,13 +82,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 fn bundle(args: &Args) -> Result<Report, Failure> {
-    let mut typed = Vec::new();
-    let mut files = Vec::new();
-    for entry in &args.entries {
-        let (id, file) = split(entry)?;
-        typed.push(id);
-        files.push(file);
-    }
+    let entries = args.entries.iter().map(split).collect::<Result<Vec<_>, _>>()?;
+    let (typed, files): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
     let ids = bundler::targets(&typed, Mode::Bundle, Reading::TargetId)
         .map_err(|fault| format!("{fault}{}", did_you_mean(&meant(&typed))))?;
     for id in &ids {

@@ -5,11 +5,6 @@ use std::io;
 use fat_object::{Finding, Severity, Summary};
 use tool_kit::report::{self, error, note, warning};
 
-/// Prints a finding of a walk, as an error or a warning.
-pub(crate) fn finding(file: &str, finding: &Finding) {
-    Complaint::new(file, finding).report();
-}
-
 /// Reports what is wrong with a file; returns whether there is an error. Without one, `why` gives the reason why nothing is shown
 /// of the file, which may be an error itself.
 pub(crate) fn report(

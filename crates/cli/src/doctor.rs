@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use device_select::{Device, FileSet, Support, Vendor, Verdict, VerdictKind};
-use fat_object::Severity;
+use device_select::{Device, FileSet, Vendor, Verdict, VerdictKind};
+use fat_object::{Severity, is_named_for_code};
 use gpu_packages::{TreeFault, normalized_name};
 use serde::Serialize;
 
@@ -13,7 +13,6 @@ use crate::environment::{self, Distribution};
 use crate::limits::Limits;
 use crate::match_gpu::{File, Question};
 use crate::native;
-use crate::packs::answer;
 use crate::suggest;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
@@ -145,7 +144,7 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> (FileSet, Vec<S
     let texts =
         |faults: &[TreeFault]| faults.iter().map(|fault| tree.text(fault)).collect::<Vec<_>>();
     let mut faults = texts(distribution.faults());
-    let files = match distribution.files(may_be_library) {
+    let files = match distribution.files(is_named_for_code) {
         Ok(files) => files,
         Err(fault) => {
             faults.push(tree.text(&fault));
@@ -162,8 +161,7 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> (FileSet, Vec<S
             let gpus = gpus.filter(|(_, gpu)| gpu.vendor() == Vendor::Amd);
             let answers = gpus.map(|(n, gpu)| {
                 let answer = host.answer(gpu);
-                let support = if answer.is_served() { Support::Yes } else { Support::No };
-                (n, support, answer::words(&answer))
+                (n, answer.is_served(), answer.words(|path| input::display(path)))
             });
             set.add_split(name, Vendor::Amd, answers);
             continue;
@@ -178,16 +176,6 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> (FileSet, Vec<S
         }
     }
     (set, faults)
-}
-
-/// Returns whether a file with this name may hold device code.
-fn may_be_library(name: &str) -> bool {
-    const EXTENSIONS: [&str; 16] = [
-        "so", "pyd", "dll", "dylib", "a", "lib", "o", "obj", "co", "hsaco", "kpack", "cubin",
-        "fatbin", "hipfb", "ptx", "spv",
-    ];
-    let extension = Path::new(name).extension();
-    name.contains(".so.") || extension.is_some_and(|it| EXTENSIONS.iter().any(|one| it == *one))
 }
 
 fn print(rows: &[(VerdictKind, Row)], packages: usize) -> io::Result<()> {

@@ -11,7 +11,7 @@ use byte_parts::ReadSeek;
 use device_select::{PassedOver, few};
 use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 
-use crate::complaint;
+use crate::complaint::Complaint;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::select::Selection;
@@ -171,13 +171,15 @@ struct Extracted {
 
 impl Extracted {
     fn new(args: &Args) -> io::Result<Self> {
-        Ok(Extracted {
-            sink: Sink::new(args)?,
-            written: Vec::new(),
-            seen: Vec::new(),
-            passed: PassedOver::default(),
-            stems: BTreeMap::new(),
-        })
+        let sink = if args.stdout {
+            Sink::Stdout(scratch::file("images for standard output")?)
+        } else {
+            let mut outputs = Outputs::default();
+            let directory = outputs.make_directory(&args.output)?;
+            Sink::Files(outputs, directory)
+        };
+        let (passed, stems) = (PassedOver::default(), BTreeMap::new());
+        Ok(Extracted { sink, written: Vec::new(), seen: Vec::new(), passed, stems })
     }
 
     /// Returns what the names of the images of a file start with: its name, with a number if others have the same.
@@ -197,18 +199,6 @@ impl Extracted {
 enum Sink {
     Files(Outputs, OutputDirectory),
     Stdout(File),
-}
-
-impl Sink {
-    fn new(args: &Args) -> io::Result<Self> {
-        Ok(if args.stdout {
-            Sink::Stdout(scratch::file("images for standard output")?)
-        } else {
-            let mut outputs = Outputs::default();
-            let directory = outputs.make_directory(&args.output)?;
-            Sink::Files(outputs, directory)
-        })
-    }
 }
 
 struct Written {
@@ -286,7 +276,7 @@ impl Visitor for Extractor<'_> {
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        complaint::finding(self.file.name(), finding);
+        Complaint::new(self.file.name(), finding).report();
         self.errors += usize::from(finding.severity() == Severity::Error);
         Ok(())
     }

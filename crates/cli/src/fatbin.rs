@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use nv_fatbin::{CompressionMode, Flags};
 
 use drop_ins::fatbinary::{Image, Options, host, make};
@@ -28,8 +29,8 @@ pub(crate) struct Args {
     /// Compress: default (zstd 5), size (zstd 19), speed (LZ4) or none
     ///
     /// `default` and `speed` leave cubins as they are, except with --compress-all, --debug and --relocatable.
-    #[arg(long, value_enum, default_value_t = Mode::Default, hide_possible_values = true)]
-    mode: Mode,
+    #[arg(long, default_value = "default", value_parser = mode(), hide_possible_values = true)]
+    mode: CompressionMode,
     /// Compress cubins in every mode but none
     #[arg(long)]
     compress_all: bool,
@@ -66,49 +67,43 @@ pub(crate) struct Args {
     )]
     lto_options: String,
     /// Set the system of the host: linux, macos or windows [default: this one]
-    #[arg(long, value_enum, hide_possible_values = true)]
-    host: Option<Host>,
+    #[arg(long, value_parser = system(), hide_possible_values = true)]
+    host: Option<Flags>,
     #[command(flatten)]
     max_input: MaxInput,
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Mode {
-    #[value(alias = "balance")]
-    Default,
-    Size,
-    Speed,
-    None,
+/// Reads a mode of compression.
+fn mode() -> impl TypedValueParser<Value = CompressionMode> {
+    let default = PossibleValue::new("default").alias("balance");
+    let others = ["size", "speed", "none"].map(PossibleValue::new);
+    PossibleValuesParser::new([default].into_iter().chain(others)).map(|name| match &*name {
+        "size" => CompressionMode::Size,
+        "speed" => CompressionMode::Speed,
+        "none" => CompressionMode::None,
+        _ => CompressionMode::Default,
+    })
 }
 
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum Host {
-    Linux,
-    Macos,
-    Windows,
+/// Reads the system of a host.
+fn system() -> impl TypedValueParser<Value = Flags> {
+    PossibleValuesParser::new(["linux", "macos", "windows"]).map(|name| match &*name {
+        "linux" => Flags::LINUX,
+        "macos" => Flags::MACOS,
+        _ => Flags::WINDOWS,
+    })
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let mode = match args.mode {
-        Mode::Default => CompressionMode::Default,
-        Mode::Size => CompressionMode::Size,
-        Mode::Speed => CompressionMode::Speed,
-        Mode::None => CompressionMode::None,
-    };
-    if args.concat && mode == CompressionMode::None {
+    if args.concat && args.mode == CompressionMode::None {
         return Err(io::Error::other(
             "--concat needs compression: expected another --mode than none",
         ));
     }
-    let mut flags = match args.host {
-        None => host(),
-        Some(Host::Linux) => Flags::LINUX,
-        Some(Host::Macos) => Flags::MACOS,
-        Some(Host::Windows) => Flags::WINDOWS,
-    };
+    let mut flags = args.host.unwrap_or_else(host);
     flags.set(Flags::DEBUG, args.debug);
     let options = Options {
-        mode,
+        mode: args.mode,
         compress_all: args.compress_all || args.relocatable,
         concatenate: args.concat,
         identifier: args.ident.clone().map(String::into_bytes),

@@ -2,10 +2,8 @@
 
 use std::io;
 
-use serde::Serialize;
-
 use crate::native;
-use device_select::{Gpu, Product, Vendor};
+use device_select::{Product, Vendor};
 use tool_kit::style::{self, TARGET};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, report};
@@ -31,33 +29,18 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A GPU; the fields of one JSON object, in this order.
-#[derive(Debug, Serialize)]
-struct Record {
-    name: &'static str,
-    vendor: Option<&'static str>,
-    processor: &'static str,
-    pci_ids: Vec<String>,
-}
-
-/// A GPU of this machine; the fields of one JSON object, in this order.
-#[derive(Debug, Serialize)]
-struct Native<'g> {
-    target: &'g str,
-    source: &'g str,
-}
-
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if args.native {
         let gpus = native::visible_here().map_err(io::Error::other)?;
-        let rows = gpus.all().iter();
         if args.json {
-            let rows = rows.map(|gpu| Native { target: gpu.id(), source: gpu.source() });
-            tool_kit::json::print_rows(rows)?;
-        } else {
-            print_native(rows)?;
+            tool_kit::json::print_rows(gpus.all())?;
+            return Ok(Outcome::Clean);
         }
-        return Ok(Outcome::Clean);
+        let mut out = style::stdout();
+        let mut table = Table::default().column("TARGET", Align::Left, TARGET).texts(["SOURCE"]);
+        gpus.all().iter().for_each(|gpu| table.row(&[gpu.id(), gpu.source()].map(str::to_owned)));
+        table.print(&mut out, "", style::terminal_width())?;
+        return out.flush().map(|()| Outcome::Clean);
     }
     let is_wanted = |product: &Product| {
         args.filters.is_empty() || args.filters.iter().any(|filter| product.matches(filter))
@@ -70,48 +53,30 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             outcome = Outcome::Faults;
         }
     }
-    let records = products.iter().map(|product| Record {
-        name: product.name(),
-        vendor: product.vendor().map(Vendor::as_str),
-        processor: product.processor(),
-        pci_ids: product.pci_ids().collect(),
-    });
     if args.json {
-        tool_kit::json::print_rows(records)?;
+        tool_kit::json::print_rows(&products)?;
     } else {
-        print_table(records)?;
+        print_table(&products)?;
     }
     Ok(outcome)
 }
 
-fn print_native<'g>(gpus: impl Iterator<Item = &'g Gpu>) -> io::Result<()> {
-    let mut out = style::stdout();
-    let mut table = Table::default().column("TARGET", Align::Left, TARGET).texts(["SOURCE"]);
-    for gpu in gpus {
-        table.row(&[gpu.id(), gpu.source()].map(str::to_owned));
-    }
-    table.print(&mut out, "", style::terminal_width())?;
-    out.flush()
-}
-
-fn print_table(records: impl Iterator<Item = Record>) -> io::Result<()> {
+fn print_table(products: &[Product]) -> io::Result<()> {
     let mut out = style::stdout();
     let mut table = Table::default()
         .texts(["NAME", "VENDOR"])
         .column("PROCESSOR", Align::Left, TARGET)
         .texts(["PCI IDS"])
         .optional(1);
-    let mut is_empty = true;
-    for record in records {
-        is_empty = false;
+    for product in products {
         table.row(&[
-            record.name.to_owned(),
-            record.vendor.unwrap_or_default().to_owned(),
-            record.processor.to_owned(),
-            record.pci_ids.join(" "),
+            product.name().to_owned(),
+            product.vendor().map_or("", Vendor::as_str).to_owned(),
+            product.processor().to_owned(),
+            Vec::from_iter(product.pci_ids()).join(" "),
         ]);
     }
-    if !is_empty {
+    if !products.is_empty() {
         table.print(&mut out, "", style::terminal_width())?;
     }
     out.flush()

@@ -1,7 +1,7 @@
 //! The files that a command looks into: named files, and all files below directories.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -299,7 +299,7 @@ impl Input {
     /// Opens a file that it names, as a thin archive does.
     pub(crate) fn open_thin_member(&self, name: &[u8]) -> io::Result<File> {
         if self.is_in_package() {
-            return Err(io::ErrorKind::Unsupported.into());
+            return Err(ErrorKind::Unsupported.into());
         }
         input::open_thin_file(&self.path, name)
     }
@@ -433,11 +433,6 @@ impl Inputs {
         &self.files
     }
 
-    /// Returns whether there is a directory among the arguments.
-    pub(crate) fn have_directory(&self) -> bool {
-        !self.directories.is_empty()
-    }
-
     /// Returns the names of the arguments.
     pub(crate) fn names(&self) -> String {
         let named = self.files.iter().filter(|file| file.is_named).map(Input::name);
@@ -524,11 +519,6 @@ impl Inputs {
     }
 }
 
-/// Returns whether an error is one of what a file holds, not one of reading it.
-fn is_damage(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Unsupported)
-}
-
 /// The bounds of a look.
 #[derive(Clone, Copy)]
 struct Scope<'a> {
@@ -570,7 +560,7 @@ impl Input {
         let limits = scope.limits;
         let file = self.opened(limits.max_input);
         let whole = match file.as_package(limits.max_input) {
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
                 take(Err(format!("{}: {}", self.name, report::reason(&error))))?;
                 return Ok(None);
             }
@@ -598,7 +588,10 @@ impl Input {
                 }
                 package
             }
-            (Ok(None), Err(error)) if !self.is_member() && is_damage(&error) => {
+            (Ok(None), Err(error))
+                if !self.is_member()
+                    && matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::Unsupported) =>
+            {
                 // The program is a file like others; a script is not.
                 let opened = file.open(limits.max_input)?;
                 if !package::is_script(&opened) {
@@ -716,7 +709,7 @@ impl Input {
             let store = match package::store((&package.opened, member), contents, keep, held) {
                 Ok(None) => return Ok(None),
                 Ok(Some(store)) => store,
-                Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                Err(error) if error.kind() == ErrorKind::FileTooLarge => {
                     return Ok(Some(Some(Err(format!("{name}: {error}")))));
                 }
                 Err(error) => return Err(error),
@@ -855,7 +848,7 @@ impl Visitor for Walked<'_> {
 
     fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
         match self.visitor.open_thin_member(name) {
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
                 Ok(Box::new(self.file.open_thin_member(name)?))
             }
             opened => opened,

@@ -57,11 +57,6 @@ impl Limits {
         self.max_decompressed.unwrap_or_else(default)
     }
 
-    /// Returns whether less may be held than with the default for large files, as of a file that is small.
-    pub(crate) fn are_low(&self, len: u64) -> bool {
-        self.held_of(len) < gpu_packages::Options::default().held_of(u64::MAX)
-    }
-
     /// Returns the same options for a file of this length.
     pub(crate) fn for_file(&self, options: &fat_object::Options, len: u64) -> fat_object::Options {
         let held = self.held_of(len).min(options.max_decompressed());

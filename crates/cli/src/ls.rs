@@ -20,7 +20,7 @@ use row::{Hashed, Key};
 use tool_kit::json::Array;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
-use tool_kit::style::{Out, show};
+use tool_kit::style::{COLUMN, HEADING, Out, show};
 use tool_kit::{Outcome, style};
 use view::{Item, Totals};
 pub(crate) use view::{format_text, heading};
@@ -161,7 +161,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         rows.end()?;
     } else if inputs.are_many() && totals.files > 1 && !totals.targets.all().is_empty() {
         show!(out)?;
-        view::grand_total(&mut out, &totals, args.sort)?;
+        let (files, size) = (totals.files, style::size(totals.file_size));
+        show!(out, "{HEADING}all {files} files{HEADING:#}  {size}")?;
+        view::totals(&mut out, &totals, args.sort, true)?;
         out.flush()?;
     }
     Ok(looked.outcome())
@@ -186,7 +188,8 @@ fn print(
         needs::print(out, images.iter().filter_map(|image| image.needs.as_ref()).flatten())?;
     }
     if shows == Shows::TotalsUnasked {
-        view::hint(out, images.len())?;
+        let images = images.len();
+        show!(out, "  {COLUMN}{images} images: --rows shows them{COLUMN:#}")?;
     }
     Ok(())
 }
@@ -302,7 +305,7 @@ impl Visitor for Lister<'_> {
             .listing
             .items
             .last()
-            .is_some_and(|item| item.as_image().is_none() && item.depth() >= self.depth)
+            .is_some_and(|item| item.as_image().is_none() && item.depth >= self.depth)
         {
             self.listing.items.pop();
         }

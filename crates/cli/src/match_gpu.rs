@@ -179,10 +179,18 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 return Ok(Seen::faults(answers.iter().any(|answer| !answer.is_served())));
             }
             Read::Passed => return Ok(Seen::Nothing),
-            Read::Member(host) => return Ok(together.take_host(input, &host)),
+            // Packs of a library may come later. One without its library answers for itself.
+            Read::Member(host) => {
+                together.split.add_library(input.name(), &host, false);
+                return Ok(Seen::Well);
+            }
             Read::Pack(pack) => {
-                printer.rows(pack.input.name(), &pack.file)?;
-                return Ok(together.take_pack(*pack));
+                let name = pack.input.name();
+                printer.rows(name, &pack.file)?;
+                let plain = without_features(&pack.path);
+                together.split.add_pack(pack.path.clone(), plain, name, &pack.toc);
+                together.packs.push(*pack);
+                return Ok(Seen::Well);
             }
         };
         if let Some(done) = together.end_others(input) {
@@ -234,20 +242,6 @@ impl<'q> Together<'q> {
         let alternatives = FileSet::new(question.gpus.clone());
         let (split, packs) = (PackSet::default(), Vec::new());
         Together { question, several, package: None, alternatives, split, packs, fails: false }
-    }
-
-    /// Takes a split library, whose packs may come later.
-    fn take_host(&mut self, input: &Input, host: &Arc<Host>) -> Seen {
-        self.split.add_library(input.name(), host, false);
-        Seen::Well
-    }
-
-    /// Takes a kernel pack: it answers for libraries of the set, or for itself.
-    fn take_pack(&mut self, pack: PackFile) -> Seen {
-        let plain = without_features(&pack.path);
-        self.split.add_pack(pack.path.clone(), plain, pack.input.name(), &pack.toc);
-        self.packs.push(pack);
-        Seen::Well
     }
 
     /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
@@ -380,7 +374,7 @@ impl File {
     ) -> (Option<File>, Vec<Complaint>) {
         let &Question { ref gpus, kinds, check, limits, .. } = question;
         let name = file.name();
-        let mut walk = Walk::new(file);
+        let mut walk = Walk { name, ..Walk::default() };
         // IDs decide, and they stand in the tables.
         let options = limits.options();
         let options = options.with_tables_only(!check).with_check_compressed(check);
@@ -396,7 +390,7 @@ impl File {
         };
         let (mut errors, thin_size) = (walk.errors, walk.thin_size);
         let registrable = std::mem::take(&mut walk.registrable);
-        let mut units = walk.finish();
+        let mut units = walk.collector.finish();
         match file.registration(registrable, &summary, limits.max_input) {
             Ok(registration) => {
                 let faults = registration.faults();

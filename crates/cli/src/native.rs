@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
-use device_select::{Gpus, Machine, NoGpu, NotAVersion, Software, Version, version_of};
-use target_id::may_be_processor;
+use device_select::{Device, Gpus, Machine, NoGpu, NotAVersion, Software, Version, version_of};
 
 use tool_kit::opened::open_regular;
 use tool_kit::report;
@@ -182,9 +181,7 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
         };
         arguments.iter().any(|argument| argument.to_str().is_some_and(is_it))
     };
-    let given = ["--driver", "--rocm", "--ptx-jit"].map(|option| (option, has(option)));
-    let is_given = |option: &str| given.iter().any(|(one, is_given)| *one == option && *is_given);
-    let mut arguments = arguments.into_iter();
+    let mut arguments = arguments.clone().into_iter();
     while let Some(argument) = arguments.next() {
         if argument == "--" {
             expanded.arguments.push(argument);
@@ -205,7 +202,7 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
             break;
         };
         let text = value.to_str().unwrap_or_default();
-        let words: Vec<&str> = text.split(',').flat_map(listed).collect();
+        let words: Vec<&str> = text.split(',').flat_map(Device::listed).collect();
         let is_list = words.len() > text.split(',').count();
         if !is_list && !words.iter().any(|word| Root::named(word).is_some()) {
             if is_apart {
@@ -226,7 +223,7 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
             for (software, version, file) in gpus.installed(&machine) {
                 let name = if software == Software::Driver { "driver" } else { "rocm" };
                 let option = format!("--{name}");
-                if is_match && !is_given(&option) {
+                if is_match && !has(&option) {
                     note.push_str(&format!("; {name} {version} ({file})"));
                     expanded.arguments.push(format!("{option}={version}").into());
                 }
@@ -235,7 +232,7 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
                 [("CUDA_FORCE_PTX_JIT", "force"), ("CUDA_DISABLE_PTX_JIT", "disable")]
             {
                 let is_set = || machine.variable(name).is_some_and(|value| value == "1");
-                if is_match && !is_given("--ptx-jit") && is_set() {
+                if is_match && !has("--ptx-jit") && is_set() {
                     note.push_str(&format!("; {name}=1"));
                     expanded.arguments.push(format!("--ptx-jit={how}").into());
                 }
@@ -260,16 +257,6 @@ fn asks_about_this(arguments: &[OsString]) -> bool {
     let is_about_gpu = |word: &str| word == "--gpu" || word.starts_with("--gpu=");
     let asks_for_help = |word: &str| matches!(word, "-h" | "--help");
     arguments.len() > 2 && !words().any(|word| is_about_gpu(word) || asks_for_help(word))
-}
-
-/// Returns the target IDs of a list with blanks, `gfx1100 gfx906`, or the text itself: names of products have blanks, too.
-fn listed(text: &str) -> Vec<&str> {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let is_id = |word: &&str| {
-        let processor = word.split_once(':').map_or(*word, |(processor, _)| processor);
-        may_be_processor(&processor.to_ascii_lowercase())
-    };
-    if words.len() > 1 && words.iter().all(is_id) { words } else { vec![text] }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Packages: the members that may hold device code.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::num::NonZeroUsize;
 use std::ops::{ControlFlow, Range};
@@ -8,8 +7,8 @@ use std::sync::Arc;
 
 use fat_object::{FileFormat, is_scanned};
 use gpu_packages::{
-    Codec, Error, Finding, Member, MemberPath, PackageForm, PackageKind, Verified, Visitor, Zip,
-    ZipWalker, sniff, verify_with, walk,
+    Codec, Error, Finding, Member, MemberPath, Options, PackageForm, PackageKind, Verified,
+    Visitor, Zip, ZipWalker, sniff, verify_with, walk,
 };
 
 use crate::limits::Limits;
@@ -131,11 +130,6 @@ impl Package {
         matches!(self.form, PackageForm::Stream(PackageKind::Compressed))
     }
 
-    /// Returns the file.
-    pub(crate) fn file(&self) -> &File {
-        &self.opened.file
-    }
-
     /// Does something with each member that is a file, those of packages in the package among them, and hands over the results
     /// that are there. Members of zip archives are read by several threads, unless they are verified on the way.
     pub(crate) fn each<T: Send>(
@@ -192,8 +186,9 @@ impl Package {
                     let found = read(&mut collect, &walk);
                     (found.members, results)
                 };
-                // Each thread may hold as much.
-                let threads = if limits.are_low(len) { NonZeroUsize::MIN } else { threads };
+                // Each thread may hold as much: few bytes, as of a small file, are for one.
+                let are_low = limits.held_of(len) < Options::default().held_of(u64::MAX);
+                let threads = if are_low { NonZeroUsize::MIN } else { threads };
                 let _: Result<(), ()> =
                     parallel::in_order(threads, &indexes, read, |_, (members, results)| {
                         all.members += members;

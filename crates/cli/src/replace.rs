@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 
 use fat_edit::NamedImages;
 
@@ -16,18 +15,15 @@ use tool_kit::Outcome;
 /// compressed again. An image built for devices other than its entry names is refused.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File to edit; - is standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    #[command(flatten)]
+    incoming: Incoming,
     /// Image to replace, and the file of the new one
     #[arg(required = true, value_name = "ID=IMAGE")]
     images: Vec<OsString>,
-    #[command(flatten)]
-    incoming: Incoming,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    args.incoming.run(&args.file, &args.images, decide)
+    args.incoming.run(&args.images, decide)
 }
 
 fn decide(named: &NamedImages<'_>, images: &NewImages, wishes: &mut Wishes) -> Vec<String> {

@@ -5,11 +5,11 @@ use std::io;
 use std::path::PathBuf;
 
 use bundle_format::EntryId;
-use device_select::{Decision, Missing, Rule, Wanted, is_host};
+use device_select::{Decision, Missing, Rule, Wanted, is_host, names};
 use fat_edit::EditableFile;
 use fat_object::{FileFormat, ImageInfo};
 
-use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Work, names};
+use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Work};
 use crate::package::Images;
 use crate::suggest;
 use tool_kit::Outcome;

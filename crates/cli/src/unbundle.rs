@@ -13,7 +13,7 @@ use fat_object::{ContainerKind, Finding, Image, Severity, Visitor};
 use serde::Serialize;
 use target_id::near::did_you_mean;
 
-use crate::complaint;
+use crate::complaint::Complaint;
 use crate::limits::{Limits, walk_open};
 use tool_kit::arguments::{split, usage};
 use tool_kit::failure::Failure;
@@ -210,7 +210,7 @@ impl Visitor for Taker<'_> {
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         match finding.severity() {
-            Severity::Warning => complaint::finding(self.name, finding),
+            Severity::Warning => Complaint::new(self.name, finding).report(),
             Severity::Error => self.errors.push(format!("{}: {finding}", self.name)),
         }
         Ok(())

@@ -75,11 +75,16 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             result.as_ref().is_ok_and(|summary| summary.findings == 0) && !visitor.is_misled;
         if let Some(host) = visitor.host.as_ref().filter(|_| is_sound) {
             split.add_library(file.name(), host, !visitor.is_member);
-            return if visitor.is_member {
-                Ok(Seen::Well)
-            } else {
-                report_split(&mut out, file.name(), host)
-            };
+            if visitor.is_member {
+                return Ok(Seen::Well);
+            }
+            let checked = host.check();
+            let is_faulty = checked.is_err();
+            let lines = checked.map_or_else(|faults| faults, |text| vec![format!("ok, {text}")]);
+            for line in lines {
+                show!(out, "{}: {line}", file.name())?;
+            }
+            return Ok(Seen::faults(is_faulty));
         }
         if let Some((path, toc)) = &visitor.pack {
             split.add_pack(path.clone(), without_features(path), file.name(), toc);
@@ -121,22 +126,6 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let looked = looked.with_faults(!faults.is_empty());
     out.flush()?;
     Ok(if args.require_images { looked.needing() } else { looked.outcome() })
-}
-
-/// Prints a line for each fault of a library whose device code is in kernel packs, or one if there is none.
-fn report_split(out: &mut Out<'_>, name: &str, host: &Host) -> io::Result<Seen> {
-    match host.check() {
-        Ok(text) => {
-            show!(out, "{name}: ok, {text}")?;
-            Ok(Seen::Well)
-        }
-        Err(faults) => {
-            for fault in &faults {
-                show!(out, "{name}: {fault}")?;
-            }
-            Ok(Seen::Faults)
-        }
-    }
 }
 
 /// Prints a line for each finding of a package, or one if there is none.
@@ -194,7 +183,10 @@ fn judge(
         });
     }
     let why = summary.no_images()?;
-    let is_empty_pipe = summary.format == FileFormat::Empty && !is_file(path);
+    let is_file =
+        path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
+    // An empty pipe is one whose writer failed.
+    let is_empty_pipe = summary.format == FileFormat::Empty && !is_file;
     if args.require_images || is_empty_pipe {
         return Err(why);
     }
@@ -204,11 +196,6 @@ fn judge(
         _ => "no device code",
     };
     Ok(text.to_owned())
-}
-
-/// Returns whether it is a regular file, which may be empty. An empty pipe is one whose writer failed.
-fn is_file(path: &Path) -> bool {
-    path.as_os_str() != "-" && fs::metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
 #[derive(Default)]

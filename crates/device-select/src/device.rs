@@ -157,6 +157,14 @@ impl Device {
         self
     }
 
+    /// Returns the target IDs of a list with blanks, `gfx1100 gfx906`, or the text itself: names of products have blanks, too.
+    #[must_use]
+    pub fn listed(text: &str) -> Vec<&str> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let is_id = |word: &&str| may_be_processor(&near::processor(word).to_ascii_lowercase());
+        if words.len() > 1 && words.iter().all(is_id) { words } else { Vec::from([text]) }
+    }
+
     /// Returns whether the version of this software is known.
     #[must_use]
     pub fn has_version_of(&self, software: Software) -> bool {

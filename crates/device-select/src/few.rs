@@ -3,7 +3,7 @@
 use alloc::format;
 use alloc::string::String;
 #[cfg(feature = "files")]
-use {alloc::vec::Vec, core::hash::Hash, std::collections::HashSet};
+use {alloc::vec::Vec, core::hash::Hash, fat_object::ImageInfo, std::collections::HashSet};
 
 /// Returns the first five names, separated by commas, and the number of the others, as the answers of this crate list names.
 ///
@@ -39,4 +39,13 @@ pub fn few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
 pub fn each_once<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     let mut seen = HashSet::new();
     items.into_iter().filter(|item| seen.insert(item.clone())).collect()
+}
+
+/// Returns the targets of images as they are loaded, the first five, each once.
+#[cfg(feature = "files")]
+#[cfg_attr(docsrs, doc(cfg(feature = "files")))]
+#[must_use]
+pub fn names<'i>(images: impl IntoIterator<Item = &'i ImageInfo>) -> String {
+    let name = |image: &ImageInfo| image.marked(image.label_of(&image.loaded_as()));
+    few(each_once(images.into_iter().map(name)))
 }

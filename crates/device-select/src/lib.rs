@@ -132,9 +132,9 @@ pub use database::Database;
 pub use decision::{Decision, Missing};
 pub use device::{Device, PtxJit};
 pub use environment::{Visible, overridden, visible_devices};
-#[cfg(feature = "files")]
-pub use few::each_once;
 pub use few::few;
+#[cfg(feature = "files")]
+pub use few::{each_once, names};
 #[cfg(feature = "files")]
 pub use filter::{ImageFilter, PassedOver};
 pub use machine::{Gpu, Gpus, Machine, NoGpu, driver_version, kfd_processor, version_of};

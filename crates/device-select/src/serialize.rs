@@ -10,9 +10,12 @@ use target_id::OffloadKind;
 use crate::answer::{Answer, Condition, Given, Judged, Note, Selection};
 use crate::candidate::Candidate;
 use crate::device::Device;
+use crate::machine::Gpu;
 use crate::needs::Need;
 use crate::packs::PackAnswer;
+use crate::products::Product;
 use crate::unit::Unit;
+use crate::vendor::Vendor;
 
 /// `software`, `since`, `what`.
 impl Serialize for Need {
@@ -21,6 +24,28 @@ impl Serialize for Need {
         fields.serialize_field("software", &format_args!("{}", self.software()))?;
         fields.serialize_field("since", &format_args!("{}", self.since()))?;
         fields.serialize_field("what", &format_args!("{}", self.what()))?;
+        fields.end()
+    }
+}
+
+/// One object of `offload gpus --json`: `name`, `vendor`, `processor`, `pci_ids`.
+impl Serialize for Product {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Product", 4)?;
+        fields.serialize_field("name", self.name())?;
+        fields.serialize_field("vendor", &self.vendor().map(Vendor::as_str))?;
+        fields.serialize_field("processor", self.processor())?;
+        fields.serialize_field("pci_ids", &Vec::from_iter(self.pci_ids()))?;
+        fields.end()
+    }
+}
+
+/// One object of `offload gpus --native --json`: `target`, `source`.
+impl Serialize for Gpu {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Gpu", 2)?;
+        fields.serialize_field("target", self.id())?;
+        fields.serialize_field("source", self.source())?;
         fields.end()
     }
 }

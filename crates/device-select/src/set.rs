@@ -272,22 +272,23 @@ impl FileSet {
         }
     }
 
-    /// Adds a file whose device code lies elsewhere, such as in kernel packs of this vendor, with the answers for devices in words, by
-    /// their numbers.
+    /// Adds a file whose device code lies elsewhere, such as in kernel packs of this vendor, with the answers for devices by their
+    /// numbers: whether all code is there, and words.
     pub fn add_split(
         &mut self,
         path: &str,
         vendor: Vendor,
-        answers: impl IntoIterator<Item = (usize, Support, String)>,
+        answers: impl IntoIterator<Item = (usize, bool, String)>,
     ) {
         self.has_code = true;
         self.vendors.insert(vendor.as_str());
-        for (device, support, words) in answers {
+        for (device, is_served, words) in answers {
+            let support = if is_served { Support::Yes } else { Support::No };
             if let Some(answers) = self.answers_of(path, device) {
                 answers.is_needed |= !answers.count(path, support);
             }
             if let Some(why @ None) = self.why.get_mut(device)
-                && support >= Support::Unknown
+                && !is_served
             {
                 *why = Some(format!("{path} {words}"));
             }

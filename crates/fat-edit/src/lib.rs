@@ -148,7 +148,7 @@ pub use named::NamedImages;
 pub use object_form::{
     HOST_PLACEHOLDER, PlacedHost, host_object, object_bundle, remove_bundle_sections,
 };
-pub use plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange};
+pub use plan::{Change, ContainerChange, EditNote, EditPlan, ImageChange, TargetChange};
 pub use recipe::Recipe;
 pub use registration::{Registrable, Registration};
 #[cfg(any(feature = "ruzstd", feature = "zstd"))]

@@ -1,5 +1,6 @@
 //! The new file, laid out: its containers, images and parts.
 
+use std::collections::BTreeMap;
 use std::fmt;
 #[cfg(doc)]
 use std::io;
@@ -8,7 +9,7 @@ use byte_parts::Part;
 #[cfg(doc)]
 use fat_object::ImageInfo;
 use object_edit::{Input, Output, is_copy_of};
-use target_id::Target;
+use target_id::{OffloadKind, Target};
 
 #[cfg(doc)]
 use crate::compress::CompressOptions;
@@ -17,7 +18,8 @@ use crate::edit::NewImage;
 #[cfg(doc)]
 use crate::error::ErrorKind;
 #[cfg(doc)]
-use crate::survey::{EditableContainer, EditableFile};
+use crate::survey::EditableContainer;
+use crate::survey::EditableFile;
 
 /// A new file, laid out and checked, but not written.
 #[derive(Debug)]
@@ -98,6 +100,18 @@ pub struct ImageChange {
     pub size_before: u64,
     /// Bytes of the image that is there; `None` for one that is removed.
     pub size_after: Option<u64>,
+}
+
+/// The images of a target before and after. Sizes are without compression.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct TargetChange {
+    /// The target, as a listing labels it.
+    pub target: String,
+    /// The number of images before and after.
+    pub images: [usize; 2],
+    /// Their bytes before and after.
+    pub size: [u64; 2],
 }
 
 /// Remark about an edit that worked.
@@ -196,6 +210,37 @@ impl fmt::Display for EditNote {
 }
 
 impl EditPlan {
+    /// Returns the change of each target, in the order in which they first appear. `file` is the one that is edited.
+    #[must_use]
+    pub fn targets(&self, file: &EditableFile) -> Vec<TargetChange> {
+        let mut changes: Vec<TargetChange> = Vec::new();
+        let mut by_name = BTreeMap::new();
+        for image in &self.images {
+            // The placeholders of the host are nobody's code.
+            let is_host = image.target.kind() == Some(&OffloadKind::Host);
+            if is_host && image.size_after == Some(image.size_before) {
+                continue;
+            }
+            let old = image.index.and_then(|index| file.images.get(index));
+            let label = || image.target.label().unwrap_or("(unnamed)");
+            let name = old.map_or_else(label, |old| old.label_of(&image.target)).to_owned();
+            let at = *by_name.entry(name.clone()).or_insert(changes.len());
+            if at == changes.len() {
+                changes.push(TargetChange { target: name, ..TargetChange::default() });
+            }
+            let Some(TargetChange { images: [images, left], size: [before, after], .. }) =
+                changes.get_mut(at)
+            else {
+                continue;
+            };
+            *images += usize::from(image.index.is_some());
+            *left += usize::from(image.size_after.is_some());
+            *before = before.saturating_add(image.size_before);
+            *after = after.saturating_add(image.size_after.unwrap_or(0));
+        }
+        changes
+    }
+
     /// Returns whether the new file is the old one.
     #[must_use]
     pub fn is_unchanged(&self) -> bool {

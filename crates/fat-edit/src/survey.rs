@@ -91,6 +91,14 @@ impl EditableFile {
         self.images.get(container.images.clone()).unwrap_or_default()
     }
 
+    /// Returns whether a container of this file is compressed: as a whole, or with all its images.
+    #[must_use]
+    pub fn is_compressed(&self, container: &EditableContainer) -> bool {
+        container.compression.is_some()
+            || container.kind == ContainerKind::NvFatbin
+                && self.images_in(container).iter().all(|image| image.compression().is_some())
+    }
+
     /// Returns whether there are both compressed and plain containers, of kinds that [`Edit::compress`](crate::Edit::compress) compresses as a whole.
     #[must_use]
     pub fn is_compressed_in_part(&self) -> bool {
@@ -189,6 +197,13 @@ impl EditableContainer {
     #[must_use]
     pub fn compression(&self) -> Option<Compression> {
         self.compression
+    }
+
+    /// Returns whether there are compressed containers of its kind.
+    #[must_use]
+    pub fn has_compressed_form(&self) -> bool {
+        use ContainerKind::{Bundle, Ccob, NvFatbin, OffloadBinary};
+        matches!(self.kind, Bundle | Ccob | OffloadBinary | NvFatbin)
     }
 
     /// Returns the indices of its images.

@@ -255,7 +255,7 @@ pub use kernels::KernelVisitor;
 pub use listing::{Listing, list, list_slice, list_with_thin_members};
 pub use model::{Compression, Container, ContainerKind, Enter, Location, PathStep, Severity};
 pub use options::Options;
-pub use other::is_scanned;
+pub use other::{is_named_for_code, is_scanned};
 pub use question::has_device_code;
 pub use source::ReadSeek;
 pub use totals::{Copies, TargetTotal, TargetTotals};

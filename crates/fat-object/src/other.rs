@@ -1,5 +1,7 @@
 //! Files of no format that a walk reads: which of them a scan looks into.
 
+use std::path::Path;
+
 /// First bytes of formats with other contents than device code: pictures, fonts, weights, arrays, bytecode.
 const OTHERS: [&[u8]; 14] = [
     b"\x89PNG",
@@ -35,6 +37,17 @@ pub fn is_scanned(head: &[u8]) -> bool {
         && !OTHERS.iter().any(|magic| head.starts_with(magic))
         && !is_python_bytecode(head)
         && !is_safetensors(head)
+}
+
+/// Returns whether a file with this name may hold device code, as an installed package names its files.
+#[must_use]
+pub fn is_named_for_code(name: &str) -> bool {
+    const EXTENSIONS: [&str; 16] = [
+        "so", "pyd", "dll", "dylib", "a", "lib", "o", "obj", "co", "hsaco", "kpack", "cubin",
+        "fatbin", "hipfb", "ptx", "spv",
+    ];
+    let extension = Path::new(name).extension();
+    name.contains(".so.") || extension.is_some_and(|it| EXTENSIONS.iter().any(|one| it == *one))
 }
 
 /// Returns whether the SQLite database with this first page has the table of MIOpen's compiled kernels (`.kdb`).

@@ -97,8 +97,9 @@ impl<'a> Editor<'a> {
         if let Some(fault) = self.options.output.fault(self.files) {
             tool_kit::arguments::usage(fault);
         }
+        let directory = inputs.first_directory();
         if self.options.output.output.is_some()
-            && let Some(directory) = inputs.first_directory()
+            && let Some(directory) = directory
         {
             messages::error(&format_args!("{directory}: Is a directory; expected --in-place"));
             return Ok(Outcome::Faults);
@@ -165,7 +166,7 @@ impl<'a> Editor<'a> {
                 }
             }
         }
-        if (is_written && !self.lists.finish()) || self.lists.have_faults() {
+        if !self.lists.finish(is_written) {
             outcome = Outcome::Faults;
         }
         if !left.is_empty() {
@@ -173,7 +174,7 @@ impl<'a> Editor<'a> {
             let advice = if has_packs { " (--databases deletes kernel packs)" } else { "" };
             messages::note(&format_args!("{}{advice}", left_alone(&left)));
         }
-        if inputs.have_directory() && rows.is_empty() && outcome == Outcome::Clean {
+        if directory.is_some() && rows.is_empty() && outcome == Outcome::Clean {
             messages::error(&"no file with device code to edit");
             outcome = Outcome::Faults;
         }
@@ -181,7 +182,7 @@ impl<'a> Editor<'a> {
             tool_kit::json::print(&rows)?;
         } else if self.options.output.is_stdout() {
             // The new file is there.
-        } else if inputs.have_directory() || rows.iter().any(|row| row.about != About::File) {
+        } else if directory.is_some() || rows.iter().any(|row| row.about != About::File) {
             report::print_files(&rows)?;
             let distributions = if self.options.output.in_place {
                 self.lists.distributions(&edited_files)

@@ -17,6 +17,9 @@ use tool_kit::failure::Failure;
 /// The options of commands that put new images into a file.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Incoming {
+    /// File to edit; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
     #[command(flatten)]
     within: Within,
     /// Allow images built for devices other than their IDs name
@@ -27,10 +30,9 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Edits a file with the images that arguments `ID=IMAGE` name, as `decide` wishes, which returns faults.
+    /// Edits the file with the images that arguments `ID=IMAGE` name, as `decide` wishes, which returns faults.
     pub(crate) fn run(
         &self,
-        file: &PathBuf,
         images: &[OsString],
         decide: impl Fn(&NamedImages<'_>, &NewImages, &mut Wishes) -> Vec<String>,
     ) -> io::Result<Outcome> {
@@ -43,7 +45,7 @@ impl Incoming {
             let faults = decide(&named, &images, &mut wishes);
             if faults.is_empty() { Ok(wishes) } else { Err(faults.into()) }
         };
-        let files = std::slice::from_ref(file);
+        let files = std::slice::from_ref(&self.file);
         let editor = Editor::new(files, &self.options, Work::Edit, &decide);
         Editor { images: &images, ..editor }.run()
     }

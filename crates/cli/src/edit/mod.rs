@@ -14,5 +14,5 @@ pub(crate) use incoming::Incoming;
 pub(crate) use new_images::NewImages;
 pub(crate) use options::{Options, Uneditable, Within};
 pub(crate) use report::Work;
-pub(crate) use wishes::{Wishes, names};
+pub(crate) use wishes::Wishes;
 pub(crate) use words::{describe_host, unclear};

@@ -56,8 +56,8 @@ struct Members {
     has_other_changes: bool,
 }
 
-/// The plan of a member, with its row in the report.
-type Planned = Result<(EditPlan, FileRow), Failure>;
+/// The plan of a member, if it changes, with its row in the report.
+type Planned = Result<(Option<EditPlan>, FileRow), Failure>;
 
 impl Editor<'_> {
     /// Edits all members of a package, and writes it again. Files of kernel databases for other GPUs are left out.
@@ -85,9 +85,9 @@ impl Editor<'_> {
             PackageForm::Zip(zip) => Some(self.edit_zip(&mut edited, zip)?),
             PackageForm::Stream(_) => None,
         };
-        let seal = if replaces { self.unseal(package.file())? } else { None };
+        let seal = if replaces { self.unseal(&opened.file)? } else { None };
         if replaces && edited.changes_some() {
-            warnings.extend(self.compare(named, package.file())?);
+            warnings.extend(self.compare(named, &opened.file)?);
         }
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
         let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
@@ -98,7 +98,7 @@ impl Editor<'_> {
             let mut outputs = Outputs::default();
             outputs.write_named_or_print(&output, how, |out| {
                 match &rewrite {
-                    Some(rewrite) => rewrite.write_to(package.file(), &mut *out)?,
+                    Some(rewrite) => rewrite.write_to(&opened.file, &mut *out)?,
                     None => {
                         let mut edit = |out: &mut Retried<'_>| self.edit_stream(&mut edited, out);
                         let new = if target.as_os_str() == "-" {
@@ -121,7 +121,7 @@ impl Editor<'_> {
                 }
                 let noted = match rewrite {
                     Some(_) => Ok(Vec::new()),
-                    None => self.compare(named, package.file()),
+                    None => self.compare(named, &opened.file),
                 };
                 Ok(noted.and_then(|faults| {
                     warnings.extend(faults);
@@ -221,11 +221,7 @@ impl Editor<'_> {
             let faults = edit.faults(at, contents.finish());
             let warnings = allow(self.options, &faults)?;
             let new = self.plan_member(edited, name, &store).and_then(|(plan, row)| {
-                let new = if plan.is_unchanged() {
-                    None
-                } else {
-                    Some(self.deflate(member, plan, &store)?)
-                };
+                let new = plan.map(|plan| self.deflate(member, plan, &store)).transpose()?;
                 Ok((new, row))
             });
             if store.was_too_small() {
@@ -286,7 +282,7 @@ impl Editor<'_> {
         let output = format!("{}:{name}", edited.target.display());
         let name = format!("{}:{name}", edited.name);
         let row = FileRow::new(&name, Path::new(&output), &contents, &plan, &wishes);
-        Ok((plan, row.of_package(edited.dry_run)))
+        Ok((Some(plan).filter(|plan| !plan.is_unchanged()), row.of_package(edited.dry_run)))
     }
 
     /// Edits the members of a tar file or a Debian package. Returns the size of the new one.
@@ -356,7 +352,7 @@ impl Editor<'_> {
                 }
                 let plan = edited.settle(&name, planned.map(Some))?.and_then(|(plan, row)| {
                     edited.members.rows.push(row);
-                    Some(plan).filter(|plan| !plan.is_unchanged())
+                    plan
                 });
                 // One that stays must be there as a whole.
                 is_too_small |= plan.is_none() && store.has_holes();

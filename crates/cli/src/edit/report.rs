@@ -1,13 +1,11 @@
 //! Reports of edits, as tables and as JSON.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use fat_edit::{EditNote, EditPlan, EditableContainer, EditableFile};
+use fat_edit::{EditNote, EditPlan, EditableFile, TargetChange};
 use fat_object::ContainerKind;
 use serde::Serialize;
-use target_id::OffloadKind;
 
 use super::wishes::Wishes;
 use tool_kit::style::{self, HEADING, Out, TARGET, show};
@@ -68,13 +66,21 @@ pub(super) enum About {
 }
 
 /// Images before and after, of one target. Sizes are without compression.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 struct TargetRow {
     target: String,
     images_before: usize,
     images_after: usize,
     size_before: u64,
     size_after: u64,
+}
+
+impl TargetRow {
+    fn of(change: TargetChange) -> Self {
+        let TargetChange { target, images: [images_before, images_after], .. } = change;
+        let [size_before, size_after] = change.size;
+        TargetRow { target, images_before, images_after, size_before, size_after }
+    }
 }
 
 /// A bundle or offload binary before and after.
@@ -107,9 +113,6 @@ impl FileRow {
         plan: &EditPlan,
         wishes: &Wishes,
     ) -> Self {
-        let images = |container: &EditableContainer| {
-            contents.images().get(container.images()).unwrap_or_default()
-        };
         let containers = plan.containers().iter().filter_map(|change| {
             let container = contents.containers().get(change.container)?;
             let path = container.path().iter();
@@ -121,16 +124,8 @@ impl FileRow {
                 uncompressed_before: change.uncompressed_before,
                 uncompressed_after: change.uncompressed_after,
                 kind: container.kind(),
-                has_form: matches!(
-                    container.kind(),
-                    ContainerKind::Bundle
-                        | ContainerKind::Ccob
-                        | ContainerKind::OffloadBinary
-                        | ContainerKind::NvFatbin
-                ),
-                is_compressed: container.compression().is_some()
-                    || container.kind() == ContainerKind::NvFatbin
-                        && images(container).iter().all(|image| image.compression().is_some()),
+                has_form: container.has_compressed_form(),
+                is_compressed: contents.is_compressed(container),
             })
         });
         FileRow {
@@ -139,7 +134,7 @@ impl FileRow {
             changed: !plan.is_unchanged(),
             size_before: contents.size(),
             size_after: plan.size(),
-            targets: targets(contents, plan),
+            targets: plan.targets(contents).into_iter().map(TargetRow::of).collect(),
             containers: containers.collect(),
             notes: wishes.notes.clone(),
             warnings: wishes.warnings.clone(),
@@ -225,32 +220,6 @@ fn staying(note: &EditNote) -> usize {
         | EditNote::RegisteredOffloadBinaries { count } => *count,
         _ => 0,
     }
-}
-
-/// Returns a row for each target, in the order in which they first appear.
-fn targets(contents: &EditableFile, plan: &EditPlan) -> Vec<TargetRow> {
-    let mut rows: Vec<TargetRow> = Vec::new();
-    let mut by_name = BTreeMap::new();
-    for image in plan.images() {
-        // The placeholders of the host are nobody's code.
-        let is_host = image.target.kind() == Some(&OffloadKind::Host);
-        if is_host && image.size_after == Some(image.size_before) {
-            continue;
-        }
-        let old = image.index.and_then(|index| contents.images().get(index));
-        let label = || image.target.label().unwrap_or("(unnamed)");
-        let name = old.map_or_else(label, |old| old.label_of(&image.target)).to_owned();
-        let at = *by_name.entry(name.clone()).or_insert(rows.len());
-        if at == rows.len() {
-            rows.push(TargetRow { target: name, ..TargetRow::default() });
-        }
-        let Some(row) = rows.get_mut(at) else { continue };
-        row.images_before += usize::from(image.index.is_some());
-        row.images_after += usize::from(image.size_after.is_some());
-        row.size_before = row.size_before.saturating_add(image.size_before);
-        row.size_after = row.size_after.saturating_add(image.size_after.unwrap_or(0));
-    }
-    rows
 }
 
 /// Prints a heading and a table for each file that changes.

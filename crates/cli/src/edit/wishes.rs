@@ -1,8 +1,7 @@
 //! Changes to a file's images.
 
-use device_select::{each_once, few};
+use device_select::names;
 use fat_edit::{Edit, EditOptions, EditableFile};
-use fat_object::ImageInfo;
 
 /// An [`Edit`], and what the report says about it.
 #[derive(Debug)]
@@ -23,10 +22,4 @@ impl Wishes {
         let emptied = self.edit.emptied(file).into_iter();
         emptied.map(|one| (one.place, names(one.images.into_iter())))
     }
-}
-
-/// Returns the targets of images as they are loaded, each once, for a message.
-pub(crate) fn names<'i>(images: impl Iterator<Item = &'i ImageInfo>) -> String {
-    let name = |image: &ImageInfo| image.marked(image.label_of(&image.loaded_as()));
-    few(each_once(images.map(name)))
 }

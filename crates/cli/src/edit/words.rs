@@ -1,13 +1,13 @@
 //! Failures, findings and notes of edits, in words.
 
-use device_select::few;
+use device_select::{few, names};
 use fat_edit::{EditNote, EditableContainer, EditableFile, Error, ErrorKind};
 use tool_kit::failure::Failure;
 use tool_kit::{report, style};
 
 use super::new_images::NewImages;
 use super::options::Options;
-use super::wishes::{Wishes, names};
+use super::wishes::Wishes;
 
 /// The most findings that are warned of one by one.
 const MOST: usize = 5;

@@ -3,7 +3,7 @@
 use std::io;
 
 use device_code::{KernelCollector, KernelList};
-use fat_object::{ImageInfo, KernelVisitor, Severity, Summary};
+use fat_object::{ImageInfo, KernelVisitor, Summary};
 
 use crate::complaint::Complaint;
 use crate::inputs::Input;
@@ -17,12 +17,6 @@ pub(super) struct Found {
     pub(super) summary: io::Result<Summary>,
     /// Findings, errors first.
     pub(super) complaints: Vec<Complaint>,
-}
-
-impl Found {
-    pub(super) fn is_faulty(&self) -> bool {
-        self.complaints.first().is_some_and(|first| first.severity == Severity::Error)
-    }
 }
 
 /// The kernels that are wanted.

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use std::slice;
 
 use device_code::{KernelGate, KernelList, KernelPair, KernelRule, KernelTotals};
+use fat_object::Severity;
 use serde_json::{Value, json};
 
 use super::collect::{self, Found, Wanted};
 use super::{complain, report_hits};
+use crate::complaint::Complaint;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::select::Selection;
@@ -130,7 +132,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 fn is_read(found: &Found) -> bool {
     match &found.summary {
         Ok(summary) if found.list.images.is_empty() => {
-            !found.is_faulty() && (summary.images > 0 || summary.no_images().is_ok())
+            let is_error = |first: &Complaint| first.severity == Severity::Error;
+            !found.complaints.first().is_some_and(is_error)
+                && (summary.images > 0 || summary.no_images().is_ok())
         }
         summary => summary.is_ok(),
     }

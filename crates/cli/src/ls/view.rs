@@ -20,7 +20,7 @@ pub(crate) fn format_text(format: FileFormat) -> String {
 /// A line of the tree: a container, or an image at its depth.
 #[derive(Debug)]
 pub(super) struct Item {
-    depth: usize,
+    pub(super) depth: usize,
     what: What,
 }
 
@@ -45,10 +45,6 @@ impl Item {
 
     pub(super) fn image(depth: usize, image: Hashed) -> Self {
         Item { depth, what: What::Image(Box::new(image)) }
-    }
-
-    pub(super) fn depth(&self) -> usize {
-        self.depth
     }
 
     pub(super) fn as_image(&self) -> Option<&Hashed> {
@@ -96,8 +92,8 @@ pub(super) fn flat(out: &mut Out<'_>, images: &[&Hashed], file_size: u64) -> io:
         let target = image.target();
         table.row(&[
             image.index().to_string(),
-            or_dash(target.kind().map(OffloadKind::as_str)),
-            or_dash(target.triple_text()),
+            target.kind().map_or("-", OffloadKind::as_str).to_owned(),
+            target.triple_text().unwrap_or("-").to_owned(),
             one.target(),
             format_text(image.format()),
             style::size(image.size()),
@@ -138,10 +134,6 @@ pub(super) fn tree(out: &mut Out<'_>, items: &[Item]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn or_dash(text: Option<&str>) -> String {
-    text.unwrap_or("-").to_owned()
 }
 
 /// Sums of one file, or of all.
@@ -194,16 +186,4 @@ pub(super) fn totals(
         ]);
     }
     table.print(out, "  ", style::terminal_width())
-}
-
-/// Prints the number of images and the option that shows them.
-pub(super) fn hint(out: &mut Out<'_>, images: usize) -> io::Result<()> {
-    show!(out, "  {COLUMN}{images} images: --rows shows them{COLUMN:#}")
-}
-
-/// Prints the totals of all files.
-pub(super) fn grand_total(out: &mut Out<'_>, all: &Totals, key: Key) -> io::Result<()> {
-    let size = style::size(all.file_size);
-    show!(out, "{HEADING}all {} files{HEADING:#}  {size}", all.files)?;
-    totals(out, all, key, true)
 }

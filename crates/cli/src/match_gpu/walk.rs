@@ -2,37 +2,24 @@
 
 use std::io;
 
-use device_select::{Collector, Unit};
+use device_select::Collector;
 use fat_edit::Registrable;
 use fat_object::{Container, ContainerKind, ErrorKind, Finding, Image, Location, Visitor};
 
 use crate::complaint::Complaint;
-use crate::inputs::Input;
 
 /// Visitor that collects units, and complaints.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Walk<'a> {
-    file: &'a Input,
-    collector: Collector,
+    /// The name of the file.
+    pub(super) name: &'a str,
+    pub(super) collector: Collector,
     pub(super) errors: usize,
     /// Size of the files that a thin archive names.
     pub(super) thin_size: u64,
     pub(super) complaints: Vec<Complaint>,
     /// The containers that wrappers are to lead to.
     pub(super) registrable: Registrable,
-}
-
-impl<'a> Walk<'a> {
-    pub(super) fn new(file: &'a Input) -> Self {
-        let collector = Collector::default();
-        let (complaints, registrable) = (Vec::new(), Registrable::default());
-        Walk { file, collector, errors: 0, thin_size: 0, complaints, registrable }
-    }
-
-    /// Returns the units, when the walk is over.
-    pub(super) fn finish(self) -> Vec<Unit> {
-        self.collector.finish()
-    }
 }
 
 impl Visitor for Walk<'_> {
@@ -62,7 +49,7 @@ impl Visitor for Walk<'_> {
         if finding.error().kind() == ErrorKind::Disagreement {
             return Ok(());
         }
-        self.complaints.push(Complaint::new(self.file.name(), finding));
+        self.complaints.push(Complaint::new(self.name, finding));
         Ok(())
     }
 }

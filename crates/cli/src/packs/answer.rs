@@ -24,11 +24,6 @@ pub(crate) fn print_tried(answer: &Answer, out: &mut Out<'_>) -> io::Result<()> 
     show!(out)
 }
 
-/// Returns the conclusion in words.
-pub(crate) fn words(answer: &Answer) -> String {
-    answer.words(|path| input::display(path))
-}
-
 /// Prints the conclusion for a library.
 pub(crate) fn print(answer: &Answer, out: &mut Out<'_>, file: &str) -> io::Result<()> {
     let style = match (answer.is_served(), answer.conditions().is_empty()) {
@@ -36,7 +31,7 @@ pub(crate) fn print(answer: &Answer, out: &mut Out<'_>, file: &str) -> io::Resul
         (true, false) => WARNING,
         (false, _) => ERROR,
     };
-    let words = words(answer);
+    let words = answer.words(|path| input::display(path));
     show!(out, "{HEADING}{file}{HEADING:#}: {style}{words}{style:#}")?;
     if answer.is_later() {
         let text = "  ROCm up to 7.14.0 finds less: its loader stops at the first pack that is there, and one for a GPU with features hides others";

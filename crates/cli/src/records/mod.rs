@@ -136,11 +136,11 @@ impl Lists {
         }
     }
 
-    /// Writes all lists again in which rows are to be corrected. Returns whether all went well.
-    pub(crate) fn finish(&mut self) -> bool {
+    /// Writes all lists again in which rows are to be corrected, if files are written. Returns whether all went well.
+    pub(crate) fn finish(&mut self, is_written: bool) -> bool {
         let drops_signatures = self.drops_signatures;
         let mut is_well = !self.has_faults;
-        for place in &mut self.places {
+        for place in self.places.iter_mut().filter(|_| is_written) {
             let Some(Ok(Some(list))) = &mut place.list else { continue };
             if let Err(error) = list.finish(drops_signatures) {
                 report::error(&format_args!("{list}: {}", report::reason(&error)));
@@ -148,11 +148,6 @@ impl Lists {
             }
         }
         is_well
-    }
-
-    /// Returns whether a list could not be read.
-    pub(crate) fn have_faults(&self) -> bool {
-        self.has_faults
     }
 
     /// Returns the names of the distributions that have some of these files, each with the positions of these.
