@@ -55,6 +55,11 @@ pub(super) fn in_memory(object: &[u8]) -> impl FnMut(&Range<u64>) -> Result<Vec<
     }
 }
 
+/// Returns the range of `size` bytes at `start`. Headers may ask for bytes after offset 2^64: the range then ends after every file.
+pub(super) fn sized(start: u64, size: u64) -> Range<u64> {
+    start..start.saturating_add(size)
+}
+
 /// Returns a range of a file that starts at `base` in the walked file, there.
 pub(super) fn absolute(base: u64, range: &Range<u64>) -> Range<u64> {
     base.saturating_add(range.start)..base.saturating_add(range.end)

@@ -23,6 +23,7 @@ use super::host::HostContext;
 use crate::error::{Error, ErrorKind};
 use crate::output::{self, Input, Output, Part};
 use crate::patches::Patches;
+use crate::tables::sized;
 
 const MAGIC: &[u8] = b"!<arch>\n";
 const THIN_MAGIC: &[u8] = b"!<thin>\n";
@@ -66,7 +67,7 @@ pub(crate) fn edit(
     let all = read(source, window)?;
     let style = Style::of(&all);
     let mut splices = Output::new();
-    splices.push_input(Input::File, window.start..window.start.saturating_add(MAGIC.len() as u64));
+    splices.push_input(Input::File, sized(window.start, MAGIC.len() as u64));
     let mut moved = BTreeMap::new();
     for member in &all {
         let at = |offset: u64| window.start.saturating_add(offset);

@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::objects::coff::{LIMIT, Object, Section, narrow, remove, too_large};
 use crate::output::{self, NewInputs, Output};
 use crate::patches::Patches;
-use crate::pod::LE;
+use crate::pod::{LE, until_nul};
 use crate::tables::absolute;
 
 /// Lays out the file in the window with other device code in its sections.
@@ -136,8 +136,7 @@ fn places(object: &Object) -> impl Iterator<Item = Place<'_>> {
         !section.characteristics.get(LE).contains(IMAGE_SCN_CNT_UNINITIALIZED_DATA)
     };
     sections.filter(move |(_, (section, _))| in_file(section)).map(|(index, (section, parts))| {
-        let name = object.name_on(section);
-        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        let name = until_nul(object.name_on(section));
         Place { index, range: absolute(object.window.start, &parts.contents), name }
     })
 }

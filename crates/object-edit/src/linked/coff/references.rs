@@ -22,7 +22,7 @@ use crate::objects::coff::{Object, Symbol, narrow, too_large};
 use crate::output::{self, NewInputs, Output};
 use crate::patches::Patches;
 use crate::pod::{LE, first};
-use crate::tables::{absolute, for_each};
+use crate::tables::{absolute, for_each, sized};
 
 /// A symbol in a section whose contents change.
 struct Target<'c> {
@@ -86,14 +86,14 @@ pub(super) fn follow(
         let (Some(new), Some(parts)) = (contents.get(&section), object.parts.get(section)) else {
             continue;
         };
-        let old = value..value.saturating_add(size.into());
+        let old = sized(value, size.into());
         if old.end > parts.contents.end - parts.contents.start {
             continue;
         }
         let moves = changed.get(&section).map(|changed| &changed.moves);
         let new_start = moves.map_or(value, |moves| moves.value(value));
         let new_size = moves.map_or(size.into(), |moves| moves.size(value, size.into()));
-        let new = new.slice(new_start..new_start.saturating_add(new_size));
+        let new = new.slice(sized(new_start, new_size));
         let old = absolute(object.window.start.saturating_add(parts.contents.start), &old);
         if output::is_copy_of(&new, &old) {
             continue;
@@ -193,7 +193,7 @@ fn relocations(
         };
         let start =
             u64::from(place).checked_sub(base).and_then(|at| contents.start.checked_add(at));
-        let range = start.map(|start| start..start.saturating_add(width));
+        let range = start.map(|start| sized(start, width));
         let Some(range) = range.filter(|range| range.end <= contents.end) else {
             let section = index as u64 + 1;
             return Err(Error::relocation_place(section, number, place.into()));

@@ -24,6 +24,7 @@ use crate::objects::elf_class::{Class, ElfHeader, ElfSection, by_class};
 use crate::objects::elf_object::{Loaded, Object, place, remove};
 use crate::output::{self, Output};
 use crate::patches::Patches;
+use crate::pod::until_nul;
 
 /// Lays out the file in the window with other device code in its sections. It may be linked if the sections are
 /// after everything that is loaded.
@@ -44,7 +45,7 @@ pub(crate) fn edit(
 fn places<H: ElfHeader>(object: &Object<H>) -> impl Iterator<Item = Place<'_>> {
     let sections = object.sections.iter().enumerate().skip(1);
     sections.filter(|(_, section)| section.kind != SHT_NOBITS).map(|(index, section)| {
-        let name = object.name_on(section).split(|&byte| byte == 0).next().unwrap_or_default();
+        let name = until_nul(object.name_on(section));
         Place { index, range: object.place(section), name }
     })
 }

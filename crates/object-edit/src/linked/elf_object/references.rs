@@ -21,7 +21,7 @@ use crate::objects::elf_class::{ElfHeader, ElfSection};
 use crate::objects::elf_object::{Object, decode};
 use crate::patches::Patches;
 use crate::pod::first;
-use crate::tables::for_each;
+use crate::tables::{for_each, sized};
 
 /// A symbol in a section whose contents change.
 struct Target<'c> {
@@ -153,9 +153,7 @@ fn relocations<H: ElfHeader>(
             }
         };
         let old = match stored {
-            Some((start, len)) => {
-                signed::<H>(&source.read_range(&(start..start.saturating_add(len)))?)
-            }
+            Some((start, len)) => signed::<H>(&source.read_range(&sized(start, len))?),
             None => 0,
         };
         let addend = match (stored, width) {

@@ -14,7 +14,7 @@ use object::{LittleEndian, Pod, U16, U32};
 
 use crate::error::Error;
 use crate::linked::read;
-use crate::pod::LE;
+use crate::pod::{LE, until_nul};
 
 const MACHINES: [Machine; 2] = [IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64];
 /// Pages of the processors, which the alignment of sections must not be below.
@@ -251,10 +251,6 @@ pub(super) fn memory_size(section: &Section) -> u64 {
 pub(super) fn file_range(section: &Section) -> Range<u64> {
     let start = u64::from(section.pointer_to_raw_data.get(LE));
     start..start + u64::from(section.size_of_raw_data.get(LE))
-}
-
-fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 fn beyond_end(what: &'static str, start: u64, end: u64, available: u64) -> Error {

@@ -13,7 +13,7 @@ use super::header::{Header, Section, name_offset};
 use crate::error::Error;
 use crate::objects::error::ObjectPart;
 use crate::pod::{LE, entries, first};
-use crate::tables::{Read, in_memory, in_source};
+use crate::tables::{Read, in_memory, in_source, sized};
 
 type Word = U32<LittleEndian>;
 
@@ -102,7 +102,7 @@ impl Parts {
         let flags = section.characteristics.get(LE);
         let range = |start: &Word, len: u64| {
             let start = u64::from(start.get(LE));
-            start..start.saturating_add(if start == 0 { 0 } else { len })
+            sized(start, if start == 0 { 0 } else { len })
         };
         let uninitialized = flags.contains(IMAGE_SCN_CNT_UNINITIALIZED_DATA);
         let size = if uninitialized { 0 } else { section.size_of_raw_data.get(LE).into() };
@@ -179,7 +179,7 @@ fn symbols(available: u64, header: &Header, headers_end: u64) -> Result<Range<u6
         return Ok(available..available);
     }
     let (part, other) = (ObjectPart::SymbolTable, ObjectPart::SectionHeaders);
-    let range = start..start.saturating_add(u64::from(count) * header.symbol_len() as u64);
+    let range = sized(start, u64::from(count) * header.symbol_len() as u64);
     inside(available, part, &range)?;
     if start < headers_end {
         return Err(Error::overlap(part, start, range.end, other));
@@ -193,7 +193,7 @@ fn strings(available: u64, start: u64, read: &mut ReadPart<'_>) -> Result<(Vec<u
         return Ok((Vec::new(), start));
     }
     let part = ObjectPart::StringTable;
-    let size = read(part, &(start..start.saturating_add(STRING_SIZE_LEN)))?;
+    let size = read(part, &sized(start, STRING_SIZE_LEN))?;
     // Some tools write 0 for an empty table.
     let size = first::<Word>(&size).map_or(0, |size| size.get(LE).into()).max(STRING_SIZE_LEN);
     let end = start.saturating_add(size);

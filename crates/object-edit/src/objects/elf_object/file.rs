@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::objects::elf_class::{ElfHeader, ElfSection};
 use crate::objects::error::ObjectPart;
 use crate::pod::{entries, first};
-use crate::tables::{Read, absolute, in_memory, in_source};
+use crate::tables::{Read, absolute, in_memory, in_source, sized};
 
 pub(crate) const FORMAT: &str = "ELF";
 
@@ -110,7 +110,7 @@ impl<H: ElfHeader> Object<H> {
         }
         let len = count.saturating_mul(entry_len);
         let table = part::<H::SectionHeader>(window, read, kind, shoff, len)?;
-        Ok((shoff..shoff.saturating_add(len), table.iter().map(H::section).collect()))
+        Ok((sized(shoff, len), table.iter().map(H::section).collect()))
     }
 
     /// Returns the name of a section and all names after it, each with a zero at its end: looking for it may take
@@ -135,7 +135,7 @@ pub(super) fn largest(window: &Range<u64>) -> u64 {
 /// Returns the range of the contents of a section; an empty range if it has no bytes in the file.
 pub(crate) fn place(section: &ElfSection) -> Range<u64> {
     let size = if [SHT_NULL, SHT_NOBITS].contains(&section.kind) { 0 } else { section.size };
-    section.offset..section.offset.saturating_add(size)
+    sized(section.offset, size)
 }
 
 /// Fails for a part that is not in the file. An empty one may lie anywhere.
@@ -164,7 +164,7 @@ fn beyond_end(window: &Range<u64>, part: ObjectPart, range: &Range<u64>) -> Erro
 pub(crate) fn program_headers<H: ElfHeader>(header: &H) -> Range<u64> {
     let (e, start) = (H::order(), header.e_phoff(H::order()).into());
     let size = u64::from(header.e_phnum(e)).saturating_mul(header.e_phentsize(e).into());
-    start..start.saturating_add(size)
+    sized(start, size)
 }
 
 /// Reads a part of the file as a table.
@@ -175,7 +175,7 @@ pub(super) fn part<T: Pod>(
     start: u64,
     len: u64,
 ) -> Result<Vec<T>, Error> {
-    let range = start..start.saturating_add(len);
+    let range = sized(start, len);
     // An empty one may lie anywhere.
     if len == 0 {
         return Ok(Vec::new());

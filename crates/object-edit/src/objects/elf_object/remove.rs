@@ -26,7 +26,7 @@ use crate::objects::error::ObjectPart;
 use crate::objects::strings::{Limit, Strings, Table, string_at};
 use crate::output::{self, Input, Output};
 use crate::patches::Patches;
-use crate::tables::{absolute, for_each, in_source};
+use crate::tables::{absolute, for_each, in_source, sized};
 
 /// The largest alignment that bytes outside sections keep: HIP's runtime maps bundles by the page.
 const PAGE_BITS: u32 = 12;
@@ -160,7 +160,7 @@ impl Loaded {
         let mut end = table_end;
         let file_ranges = table.iter().map(|segment| segment.file_range(e));
         for (start, len) in file_ranges.filter(|&(_, len)| len > 0) {
-            let segment = start..start.saturating_add(len);
+            let segment = sized(start, len);
             inside(window, ObjectPart::Segment, &segment)?;
             end = end.max(segment.end);
             ranges.push((start, segment.end));

@@ -19,6 +19,7 @@ use super::{NewSection, NewSections, with_capacity};
 use crate::error::Error;
 use crate::objects::error::ObjectPart;
 use crate::objects::wasm::{CUSTOM, HEADER, Head, head, leb128, read_leb128};
+use crate::tables::sized;
 
 const FORMAT: &str = "WebAssembly";
 const LIMIT: u64 = u32::MAX as u64;
@@ -128,7 +129,7 @@ fn sections<'a>(
             CUSTOM => {
                 let (len, leb128_len) = read_leb128(contents)
                     .ok_or_else(|| field("length of a section name", contents_at, expected))?;
-                let name = slice(contents, leb128_len..leb128_len.saturating_add(len));
+                let name = slice(contents, sized(leb128_len, len));
                 let expected = "at most the length of the section";
                 let too_long = || field("length of a section name", contents_at, expected);
                 Some(name.ok_or_else(too_long)?)
