@@ -22,7 +22,7 @@ pub(super) fn for_each(
     let mut number = 0;
     let chunk_len = CHUNK - CHUNK % entry_len;
     while range.end.saturating_sub(at) >= entry_len {
-        let end = range.end.min(at.saturating_add(chunk_len));
+        let end = at + chunk_len.min(range.end - at);
         let chunk = source.read_range(&(at..end))?;
         for entry in chunk.chunks_exact(usize::try_from(entry_len).unwrap_or(1)) {
             f(source, number, at, entry)?;

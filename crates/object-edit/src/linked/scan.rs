@@ -240,7 +240,7 @@ impl Scanner {
             } else if !self.relocated && word & 0x1f80_0000 == 0x1280_0000 {
                 let shift = bits(21, 2) * 16;
                 let immediate = bits(5, 16) << shift;
-                let index = usize::try_from(bits(0, 5)).unwrap_or_default();
+                let index = (word & 0x1f) as usize;
                 let Some(register) = self.registers.get_mut(index) else { continue };
                 match bits(29, 2) {
                     0 => *register = !immediate,

@@ -79,6 +79,7 @@ pub(super) fn follow(
             }
         }
     }
+    // No budget is too large.
     let all = contents.values().fold(0, |sum: u64, new| sum.saturating_add(new.size()));
     let mut to_sum = Budget::new(all.saturating_mul(2));
     for definition in symbols.definitions {
@@ -94,7 +95,7 @@ pub(super) fn follow(
         let new_start = moves.map_or(value, |moves| moves.value(value));
         let new_size = moves.map_or(size.into(), |moves| moves.size(value, size.into()));
         let new = new.slice(sized(new_start, new_size));
-        let old = absolute(object.window.start.saturating_add(parts.contents.start), &old);
+        let old = absolute(object.window.start + parts.contents.start, &old);
         if output::is_copy_of(&new, &old) {
             continue;
         }
@@ -109,7 +110,7 @@ pub(super) fn follow(
             } else {
                 0
             };
-            patches.put(at.saturating_add(8), &new.to_le_bytes());
+            patches.put(at + 8, &new.to_le_bytes());
         }
     }
     Ok(())
@@ -150,7 +151,7 @@ fn symbols<'c>(
         let of_section = defines && value == 0;
         let new = if of_section { value.into() } else { changed.moves.value(value.into()) };
         if new != u64::from(value) {
-            patches.put(at.saturating_add(8), &narrow(new)?.get(LE).to_le_bytes());
+            patches.put(at + 8, &narrow(new)?.get(LE).to_le_bytes());
         }
         symbols.targets.insert(number, Target { changed, value: value.into(), of_section });
         Ok(())
@@ -279,8 +280,6 @@ fn patched(contents: Output, places: &Places) -> Result<Output, Error> {
         .0
         .first_key_value()
         .zip(places.0.last_key_value())
-        .map_or((0, 0), |((start, _), (last, bytes))| {
-            (*start, last.saturating_add(bytes.len() as u64))
-        });
+        .map_or((0, 0), |((start, _), (last, bytes))| (*start, last + bytes.len() as u64));
     patches.apply(contents).ok_or_else(|| Error::shared_bytes(start, end))
 }

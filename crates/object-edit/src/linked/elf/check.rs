@@ -45,7 +45,7 @@ impl Addresses {
     /// Returns the ranges that end after an address.
     fn behind(&self, address: u64) -> &[Range<u64>] {
         let before = self.ranges.partition_point(|range| range.end <= address);
-        self.ranges.get(before..).unwrap_or_default()
+        self.ranges.split_at(before).1
     }
 
     fn contains(&self, address: u64) -> bool {

@@ -12,7 +12,7 @@ use object::{LittleEndian, Pod};
 
 use crate::error::Error;
 use crate::linked::read;
-use crate::pod::{LE, until_nul};
+use crate::pod::{LE, rest, until_nul};
 use crate::tables::sized;
 
 pub(super) type Header = FileHeader64<LittleEndian>;
@@ -131,8 +131,7 @@ impl File {
 
     /// Returns the name of a section, or the start of a longer one than matters; empty where it has none.
     pub(super) fn name(&self, section: &SectionHeader) -> &[u8] {
-        let start = usize::try_from(section.sh_name.get(LE)).unwrap_or(usize::MAX);
-        let name = self.names.get(start..).unwrap_or_default();
+        let name = rest(&self.names, section.sh_name.get(LE).into());
         until_nul(name.get(..LONGEST_NAME).unwrap_or(name))
     }
 

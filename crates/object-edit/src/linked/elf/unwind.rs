@@ -45,12 +45,11 @@ impl Unwind {
         let start = file.at(offset);
         let header = source.peek(&(start..file.window.end), 12)?;
         let count = u64::from(u32_at(&header, 8));
-        let entries = start.saturating_add(HEADER_SIZE);
-        let end = entries.saturating_add(count * ENTRY_SIZE);
+        let entries = sized(start.saturating_add(HEADER_SIZE), count * ENTRY_SIZE);
         let usual = header.starts_with(&HEADER)
             && count * ENTRY_SIZE <= size - HEADER_SIZE
-            && end <= file.window.end;
-        Ok(if usual { Unwind { address, entries: entries..end } } else { Unwind::default() })
+            && entries.end <= file.window.end;
+        Ok(if usual { Unwind { address, entries } } else { Unwind::default() })
     }
 
     /// Returns the function at an address.

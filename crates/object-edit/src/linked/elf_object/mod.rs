@@ -117,8 +117,8 @@ fn rewrite<H: ElfHeader>(
         if new.offset != section.offset || new.size != section.size {
             let header = H::section_header(&new).ok_or_else(|| too_large(place.end))?;
             let entry = size_of::<H::SectionHeader>() as u64;
-            let at = object.table.start.saturating_add(entry.saturating_mul(index as u64));
-            patches.put(base.saturating_add(at), bytes_of(&header));
+            let at = object.table.start + entry * index as u64;
+            patches.put(base + at, bytes_of(&header));
         }
     }
     if let Some(place) = layout.places.last()

@@ -15,6 +15,7 @@ use object::{LittleEndian, Pod, U16, U32};
 use crate::error::Error;
 use crate::linked::read;
 use crate::pod::{LE, until_nul};
+use crate::tables::sized;
 
 const MACHINES: [Machine; 2] = [IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64];
 /// Pages of the processors, which the alignment of sections must not be below.
@@ -286,7 +287,8 @@ pub(super) fn table<T: Pod>(
     offset: u64,
     count: u64,
 ) -> Result<Vec<T>, Error> {
-    let end = offset.saturating_add(count.saturating_mul(size_of::<T>() as u64));
-    let beyond_end = |available| beyond_end(what, offset, end, available);
-    read::table(source, window, &(offset..end), beyond_end)
+    // A number of up to 32 bits.
+    let range = sized(offset, count * size_of::<T>() as u64);
+    let beyond_end = |available| beyond_end(what, offset, range.end, available);
+    read::table(source, window, &range, beyond_end)
 }

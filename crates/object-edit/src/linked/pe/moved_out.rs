@@ -37,9 +37,9 @@ pub(crate) fn targets(
     };
     let found = read_of(source, &file, &[registration])?;
     let place = |wrapper: Wrapper| {
-        let at = window.start.saturating_add(wrapper.pointer_at.saturating_sub(POINTER));
+        let at = window.start + wrapper.pointer_at - POINTER;
         let led = file.offset_of(&sized(wrapper.target, 1));
-        (at, Some(led.map(|at| window.start.saturating_add(at))))
+        (at, Some(led.map(|at| window.start + at)))
     };
     Ok(found.into_iter().map(place).collect())
 }
@@ -53,11 +53,10 @@ fn overwrite(
 ) {
     for (n, wrapper) in wrappers.iter().enumerate() {
         let (magic, target, number) = to(n);
-        let at = wrapper.pointer_at.saturating_sub(POINTER);
-        out.overwrite(at, &magic.to_le_bytes());
+        out.overwrite(wrapper.pointer_at - POINTER, &magic.to_le_bytes());
         let target = file.image_base().wrapping_add(target);
         out.overwrite(wrapper.pointer_at, &target.to_le_bytes());
-        out.overwrite(wrapper.pointer_at.saturating_add(8), &number.to_le_bytes());
+        out.overwrite(wrapper.pointer_at + 8, &number.to_le_bytes());
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use byte_parts::Source;
+use byte_parts::{Source, Window};
 use object::elf::{
     EM_MIPS, ET_DYN, ET_EXEC, ET_REL, Machine, RelocationType, SHN_XINDEX, SHT_NOBITS, SHT_NULL,
     SHT_STRTAB, SymbolSection,
@@ -13,7 +13,7 @@ use object::{Endian, Pod};
 use crate::error::Error;
 use crate::objects::elf_class::{ElfHeader, ElfSection};
 use crate::objects::error::ObjectPart;
-use crate::pod::{entries, first};
+use crate::pod::{entries, first, rest};
 use crate::tables::{Read, absolute, in_memory, in_source, sized};
 
 pub(crate) const FORMAT: &str = "ELF";
@@ -116,8 +116,7 @@ impl<H: ElfHeader> Object<H> {
     /// Returns the name of a section and all names after it, each with a zero at its end: looking for it may take
     /// long, if many sections have one name.
     pub(crate) fn name_on(&self, section: &ElfSection) -> &[u8] {
-        let start = usize::try_from(section.name).unwrap_or(usize::MAX);
-        self.names.get(start..).unwrap_or_default()
+        rest(&self.names, section.name.into())
     }
 
     /// Returns the range of the contents of a section in the walked file.
@@ -152,7 +151,7 @@ pub(super) fn inside(
 }
 
 fn available(window: &Range<u64>) -> u64 {
-    window.end.saturating_sub(window.start)
+    Window::new(window).len()
 }
 
 fn beyond_end(window: &Range<u64>, part: ObjectPart, range: &Range<u64>) -> Error {
@@ -163,7 +162,7 @@ fn beyond_end(window: &Range<u64>, part: ObjectPart, range: &Range<u64>) -> Erro
 /// Returns the range of the program headers.
 pub(crate) fn program_headers<H: ElfHeader>(header: &H) -> Range<u64> {
     let (e, start) = (H::order(), header.e_phoff(H::order()).into());
-    let size = u64::from(header.e_phnum(e)).saturating_mul(header.e_phentsize(e).into());
+    let size = u64::from(header.e_phnum(e)) * u64::from(header.e_phentsize(e));
     sized(start, size)
 }
 

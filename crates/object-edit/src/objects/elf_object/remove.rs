@@ -19,7 +19,7 @@ use object::pod::{
 use object::read::elf::{ProgramHeader, Sym};
 use object::{Pod, U32};
 
-use super::file::{FORMAT, Object, decode, field, inside, largest, part, place};
+use super::file::{FORMAT, Object, decode, field, inside, largest, part, place, program_headers};
 use crate::error::Error;
 use crate::objects::elf_class::{ElfHeader, ElfSection};
 use crate::objects::error::ObjectPart;
@@ -101,7 +101,7 @@ impl Numbers {
                 numbers.push(None);
             } else {
                 numbers.push(Some(next));
-                next = next.saturating_add(1);
+                next += 1;
             }
         }
         Ok(numbers.contains(&None).then_some(Numbers(numbers)))
@@ -151,8 +151,8 @@ impl Loaded {
             return Err(field("e_phentsize", header.e_phentsize(e).into(), expected));
         }
         let phoff = header.e_phoff(e).into();
-        let table_len = len.saturating_mul(header.e_phnum(e).into());
-        let table_end = phoff.saturating_add(table_len);
+        let table_len = len * u64::from(header.e_phnum(e));
+        let table_end = program_headers(header).end;
         let kind = ObjectPart::ProgramHeaders;
         let mut read = in_source(source, window.start);
         let table = part::<H::ProgramHeader>(window, &mut read, kind, phoff, table_len)?;
@@ -241,7 +241,7 @@ pub(crate) fn remove<H: ElfHeader>(
     }
     let word = if H::is_type_64_sized() { 8 } else { 4 };
     let entry_len = size_of::<H::SectionHeader>() as u64;
-    let table_at = room.take(word, entry_len.saturating_mul(parts.len() as u64))?;
+    let table_at = room.take(word, entry_len * parts.len() as u64)?;
     let mut after = Vec::with_capacity(after_table.len());
     for (old, laid) in after_table {
         if let Laid::Outside(range) = laid {

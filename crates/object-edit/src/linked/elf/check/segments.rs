@@ -84,6 +84,7 @@ fn loads(file: &File, granule: u64) -> Result<(), Error> {
 fn table(check: &Check<'_>) -> Result<(), Error> {
     let header = &check.new.header;
     let start = header.e_phoff.get(LE);
+    // The file may be without a table.
     let last = start.saturating_add(u64::from(header.e_phnum.get(LE)) * 56).saturating_sub(1);
     let (old, new) = (check.old.address_of(start), check.new.address_of(start));
     if old != new {
@@ -185,7 +186,7 @@ fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
                 _ => Some(0),
             };
             if let Some(skip) = difference {
-                return Err(fault(at.saturating_add(skip), "memory differs"));
+                return Err(fault(at + skip, "memory differs"));
             }
             at = to;
         }

@@ -194,12 +194,11 @@ impl<'a> NewSections<'a> {
             };
             let found = io::copy(&mut reader.by_ref().take(expected), writer)?;
             // One more byte tells contents that are too long.
-            let found = found.saturating_add(io::copy(&mut reader.take(1), &mut io::sink())?);
-            let complete = index.saturating_add(1) == sizes.len();
+            let found = found + io::copy(&mut reader.take(1), &mut io::sink())?;
+            let complete = index + 1 == sizes.len();
             if found == expected && complete && contents.next().is_some() {
                 let expected = sizes.len();
-                let found = expected.saturating_add(1);
-                return Err(Error::entry_count(expected, found).into());
+                return Err(Error::entry_count(expected, expected + 1).into());
             }
             Ok(found)
         })
