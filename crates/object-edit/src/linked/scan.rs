@@ -322,6 +322,7 @@ pub(super) fn blocks(
 ) -> io::Result<()> {
     let mut start = part.start;
     while start < part.end {
+        // A part may end at the last offset there is.
         let end = part.end.min(start.saturating_add(BLOCK));
         let from = start.saturating_sub(MARGIN).max(part.start);
         let to = part.end.min(end.saturating_add(MARGIN));

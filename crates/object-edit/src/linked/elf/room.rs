@@ -190,7 +190,7 @@ impl Unit {
     fn places<'a>(&'a self, file: &'a File, place: u64) -> impl Iterator<Item = (usize, u64)> + 'a {
         let first = self.sections.first().map_or(0, |&index| offset(file, index));
         self.sections.iter().map(move |&index| {
-            let into = offset(file, index).saturating_sub(first);
+            let into = offset(file, index) - first;
             (index, place.saturating_add(into))
         })
     }

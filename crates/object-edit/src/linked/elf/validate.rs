@@ -43,7 +43,7 @@ pub(super) fn validate(file: &File) -> Result<(), Error> {
             return Err(inconsistent("alignment of a section"));
         }
     }
-    // Work on all sections touches each byte of the file at most twice.
+    // Work on all sections touches each byte of the file at most twice. A larger sum than fits is too large as well.
     let sizes = file.sections.iter().filter(|section| has_bytes(section));
     let all = sizes.fold(0_u64, |all, section| all.saturating_add(section.sh_size.get(LE)));
     if all.div_ceil(2) > file.len() {

@@ -27,7 +27,7 @@ pub(super) struct Wrapper {
 }
 
 impl Wrapper {
-    /// Returns the address of its pointer.
+    /// Returns the address of its pointer: the largest one if a header asks for a larger one.
     pub(super) fn pointer(&self) -> u64 {
         self.address.saturating_add(POINTER)
     }

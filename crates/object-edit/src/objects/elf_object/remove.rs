@@ -262,6 +262,7 @@ pub(crate) fn remove<H: ElfHeader>(
     for part in parts.iter().filter(|part| part.fixed) {
         // Numbers of sections in it may have changed, its length has not.
         if let Contents::New(bytes) = &part.contents {
+            // An empty one may lie anywhere.
             patches.put(window.start.saturating_add(part.fields.offset), bytes);
         }
     }

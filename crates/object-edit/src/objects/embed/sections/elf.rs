@@ -86,7 +86,7 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
     new.keep(header_len..object.len() as u64);
     entries.iter().for_each(|entry| new.add(entry.size));
     new.put(&names);
-    new.pad_to(table_at.saturating_sub(header_len));
+    new.pad_to(table_at - header_len);
     new.put(bytes_of(&old_header));
     new.put(bytes_of_slice(&table));
     new.within(H::LIMIT).ok_or_else(|| too_large(table_at))
