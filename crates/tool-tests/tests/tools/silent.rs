@@ -28,7 +28,7 @@ const MOST: [Line; 21] = [
     ("kpack", [5, 5, 3]),
     ("llvm-bitcode", [37, 16, 6]),
     ("nv-fatbin", [40, 17, 7]),
-    ("object-edit", [94, 14, 15]),
+    ("object-edit", [95, 14, 15]),
     ("offload-binary", [11, 13, 4]),
     ("offload-link", [0, 4, 2]),
     ("target-id", [23, 3, 0]),

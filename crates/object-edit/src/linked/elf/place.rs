@@ -51,7 +51,9 @@ impl Editor<'_> {
             return Ok(layout);
         }
         let packed = pack(bundles, start, end, self.align);
-        let needed = bundles.iter().map(|bundle| up(bundle.size, self.align)).sum();
+        // An alignment may be 2^63.
+        let sizes = bundles.iter().map(|bundle| up(bundle.size, self.align));
+        let needed = sizes.fold(0, u64::saturating_add);
         let no_room = || Error::no_room(needed, end.saturating_sub(start));
         if stays.is_none() && packed.is_none() && !options.grow {
             return Err(no_room());
