@@ -6,6 +6,7 @@ use std::ops::Range;
 use byte_parts::{ReadSeek, Source, seek_position};
 
 use crate::error::Error;
+use crate::pod::rest;
 
 /// An input of an edit.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -172,7 +173,7 @@ impl Read for OutputReader<'_> {
 
 /// Fills the buffer with bytes from this position on; returns how many there were.
 fn copy_from(buf: &mut [u8], bytes: &[u8], from: u64) -> usize {
-    let bytes = usize::try_from(from).ok().and_then(|from| bytes.get(from..)).unwrap_or_default();
+    let bytes = rest(bytes, from);
     let n = bytes.len().min(buf.len());
     if let (Some(to), Some(from)) = (buf.get_mut(..n), bytes.get(..n)) {
         to.copy_from_slice(from);

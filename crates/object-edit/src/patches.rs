@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::output::{Input, Output, Part};
+use crate::pod::rest;
 
 /// Other bytes at an offset of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,9 +29,9 @@ pub(crate) fn overwrite(splices: &Output, mut patches: Vec<Patch>) -> Output {
     for patch in patches {
         let at = out.size();
         out.append(&splices.slice(at..patch.offset));
+        // Bytes that another patch has already put there.
         let covered = out.size().saturating_sub(patch.offset);
-        let skip = usize::try_from(covered).unwrap_or(usize::MAX);
-        out.push_bytes(patch.bytes.get(skip..).unwrap_or_default());
+        out.push_bytes(rest(&patch.bytes, covered));
     }
     let at = out.size();
     out.append(&splices.slice(at..u64::MAX));

@@ -18,6 +18,16 @@ pub(crate) fn entries<T: Pod>(bytes: &[u8]) -> &[T] {
     pod::slice_from_bytes(bytes, count).map_or(&[], |(entries, _)| entries)
 }
 
+/// Returns the bytes from an offset on; none where it lies after them, as offsets of names may.
+pub(crate) fn rest(bytes: &[u8], from: u64) -> &[u8] {
+    usize::try_from(from).ok().and_then(|from| bytes.get(from..)).unwrap_or_default()
+}
+
+/// Returns the bytes before the first zero, all if there is none.
+pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|&byte| byte == 0).next().unwrap_or(bytes)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -22,7 +22,7 @@ pub(super) fn for_each(
     let mut number = 0;
     let chunk_len = CHUNK - CHUNK % entry_len;
     while range.end.saturating_sub(at) >= entry_len {
-        let end = range.end.min(at.saturating_add(chunk_len));
+        let end = at + chunk_len.min(range.end - at);
         let chunk = source.read_range(&(at..end))?;
         for entry in chunk.chunks_exact(usize::try_from(entry_len).unwrap_or(1)) {
             f(source, number, at, entry)?;
@@ -53,6 +53,11 @@ pub(super) fn in_memory(object: &[u8]) -> impl FnMut(&Range<u64>) -> Result<Vec<
             .map(<[u8]>::to_vec)
             .ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof).into())
     }
+}
+
+/// Returns the range of `size` bytes at `start`. Headers may ask for bytes after offset 2^64: the range then ends after every file.
+pub(super) fn sized(start: u64, size: u64) -> Range<u64> {
+    start..start.saturating_add(size)
 }
 
 /// Returns a range of a file that starts at `base` in the walked file, there.

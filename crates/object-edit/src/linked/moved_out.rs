@@ -15,6 +15,7 @@ use crate::linked::read::u64_at;
 use crate::linked::registration::{HIP, HIP_MOVED};
 use crate::linked::{elf, pe};
 use crate::output::{NewInputs, Output};
+use crate::tables::sized;
 
 /// A wrapper that registers device code with HIP's runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub fn hip_wrappers(
     };
     let mut all = Vec::new();
     for (wrapper, led) in found {
-        let word = source.read_range(&(wrapper.saturating_add(16)..wrapper.saturating_add(24)))?;
+        let word = source.read_range(&sized(wrapper.saturating_add(16), 8))?;
         all.push(HipWrapper { target: led.flatten(), index: u64_at(&word, 0), is_moved_out });
     }
     Ok(all)

@@ -159,6 +159,7 @@ impl Moves {
         else {
             return Point { offset: at, exact: true, item: 0 };
         };
+        // The value of a symbol, which may be anything.
         let into = at - item.old.start;
         let moved = item.new.start.saturating_add(into);
         let (offset, exact) = match item.fate {

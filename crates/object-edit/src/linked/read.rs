@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use byte_parts::Source;
+use byte_parts::{Source, Window};
 use object::Pod;
 
 use crate::error::Error;
@@ -12,13 +12,13 @@ use crate::tables::absolute;
 /// Returns the little-endian number at an offset; 0 where it is not.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     let word = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
-    u32::from_le_bytes(word.copied().unwrap_or_default())
+    word.map_or(0, |word| u32::from_le_bytes(*word))
 }
 
 /// Returns the little-endian number at an offset; 0 where it is not.
 pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let word = bytes.get(at..).and_then(|bytes| bytes.first_chunk());
-    u64::from_le_bytes(word.copied().unwrap_or_default())
+    word.map_or(0, |word| u64::from_le_bytes(*word))
 }
 
 /// Reads the entries in `range`, which counts from the start of the window. `beyond_end` makes an error of the length of
@@ -29,7 +29,7 @@ pub(crate) fn table<T: Pod>(
     range: &Range<u64>,
     beyond_end: impl FnOnce(u64) -> Error,
 ) -> Result<Vec<T>, Error> {
-    let available = window.end.saturating_sub(window.start);
+    let available = Window::new(window).len();
     if range.end > available {
         return Err(beyond_end(available));
     }

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::Error;
 use crate::output::{self, Input, Output};
+use crate::tables::absolute;
 
 /// A part of a file, or of a section.
 #[derive(Debug)]
@@ -45,9 +46,7 @@ pub(super) struct Relayout {
 /// all the others where they were.
 pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout, Error> {
     let len = window.end - window.start;
-    let absolute = |range: Range<u64>| {
-        window.start.saturating_add(range.start)..window.start.saturating_add(range.end)
-    };
+    let absolute = |range: Range<u64>| absolute(window.start, &range);
     let mut places: Vec<_> = pieces.iter().map(|piece| piece.old.clone()).collect();
     let first = pieces.iter().filter(|piece| piece.changes()).map(|piece| piece.old.start).min();
     let Some(change) = first else {
@@ -87,7 +86,7 @@ pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout,
             // No more than the old place had, and no less: back again it would get another one.
             let align = piece.align.min(1 << start.trailing_zeros().min(62)).max(1);
             let off = if align < piece.align { align } else { 0 };
-            let step = align.saturating_add(off);
+            let step = align + off;
             let aligned = |at: u64| at.saturating_add(off.wrapping_sub(at) & (step - 1));
             splices.pad_to(aligned(splices.size()));
             splices.push_input(Input::File, absolute(aligned(end).min(start)..start));

@@ -193,7 +193,7 @@ impl Scanner {
     /// addresses; and numbers that `movabs` adds to the address of the global offset table.
     fn x86_64(&self, address: u64, bytes: &[u8], targets: &mut Targets<'_>) {
         let count = bytes.len().saturating_sub(2 * BEFORE);
-        for (window, at) in bytes.windows(BEFORE + FIELD).take(count).zip(address..) {
+        for (window, at) in bytes.windows(BEFORE + FIELD).take(count).zip(address..u64::MAX) {
             let Some(window) = window.first_chunk::<{ BEFORE + FIELD }>() else { continue };
             // The byte before an operand: `ModR/M`, or an opcode.
             let before = window[BEFORE - 1];
@@ -226,7 +226,7 @@ impl Scanner {
     /// where the linker knows addresses.
     fn aarch64(&mut self, address: u64, bytes: &[u8], targets: &mut Targets<'_>) {
         let code = bytes.get(BEFORE..bytes.len().saturating_sub(BEFORE)).unwrap_or_default();
-        for (word, at) in code.as_chunks::<4>().0.iter().zip((address..).step_by(4)) {
+        for (word, at) in code.as_chunks::<4>().0.iter().zip((address..u64::MAX).step_by(4)) {
             let word = u32::from_le_bytes(*word);
             let bits = |from: u32, count: u32| u64::from(word >> from & ((1 << count) - 1));
             if word & 0x1f00_0000 == 0x1000_0000 {
@@ -240,7 +240,7 @@ impl Scanner {
             } else if !self.relocated && word & 0x1f80_0000 == 0x1280_0000 {
                 let shift = bits(21, 2) * 16;
                 let immediate = bits(5, 16) << shift;
-                let index = usize::try_from(bits(0, 5)).unwrap_or_default();
+                let index = (word & 0x1f) as usize;
                 let Some(register) = self.registers.get_mut(index) else { continue };
                 match bits(29, 2) {
                     0 => *register = !immediate,
@@ -296,7 +296,7 @@ pub(super) fn absolute(
     expected: &dyn Fn(u64) -> bool,
 ) {
     let count = bytes.len().saturating_sub(2 * BEFORE);
-    for (window, at) in bytes.windows(8).skip(BEFORE).take(count).zip(address..) {
+    for (window, at) in bytes.windows(8).skip(BEFORE).take(count).zip(address..u64::MAX) {
         let Some((low, _)) = window.split_first_chunk::<4>() else { continue };
         let low = u64::from(u32::from_le_bytes(*low));
         if !targets.maybe(low, 0) || expected(at) {
@@ -322,6 +322,7 @@ pub(super) fn blocks(
 ) -> io::Result<()> {
     let mut start = part.start;
     while start < part.end {
+        // A part may end at the last offset there is.
         let end = part.end.min(start.saturating_add(BLOCK));
         let from = start.saturating_sub(MARGIN).max(part.start);
         let to = part.end.min(end.saturating_add(MARGIN));

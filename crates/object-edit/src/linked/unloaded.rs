@@ -29,6 +29,7 @@ pub fn sections_never_loaded(
         _ => Ok(Vec::new()),
     })?;
     let starts = starts.unwrap_or_default().into_iter();
+    // A section may say that it starts anywhere.
     Ok(starts.map(|start| window.start.saturating_add(start)).collect())
 }
 

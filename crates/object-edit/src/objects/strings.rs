@@ -19,7 +19,7 @@ pub(super) struct Limit(u64);
 impl Limit {
     /// Returns the limit for the strings in this table.
     pub(super) fn of(table: &[u8]) -> Self {
-        Limit((table.len() as u64).saturating_mul(MAX_SHARED))
+        Limit(table.len() as u64 * MAX_SHARED)
     }
 
     /// Returns the string, unless it is one too many. Short strings that occur often do not count.

@@ -19,7 +19,7 @@ pub(crate) struct Head {
 pub(crate) fn head(bytes: &[u8]) -> Option<Head> {
     let (&id, rest) = bytes.split_first()?;
     let (len, leb128_len) = read_leb128(rest)?;
-    Some(Head { id, head_len: leb128_len.saturating_add(1), len })
+    Some(Head { id, head_len: leb128_len + 1, len })
 }
 
 /// Returns a number of 32 bits, and how many bytes it takes.
@@ -41,7 +41,7 @@ pub(crate) fn leb128(mut value: u64, min: usize) -> Vec<u8> {
     loop {
         let low = value.to_le_bytes()[0] & 0x7f;
         value >>= 7;
-        if value == 0 && bytes.len().saturating_add(1) >= min {
+        if value == 0 && bytes.len() + 1 >= min {
             bytes.push(low);
             return bytes;
         }

@@ -69,7 +69,7 @@ pub(super) fn update(
         let offsets = offsets.ok_or_else(|| damaged(window, "the symbol index is cut short"))?;
         let new = renewed(window, &index, offsets, moved)?;
         if new != index {
-            patches.put(window.start.saturating_add(member.data.start), &new);
+            patches.put(window.start + member.data.start, &new);
         }
     }
     Ok(())

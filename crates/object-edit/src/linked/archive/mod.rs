@@ -23,6 +23,7 @@ use super::host::HostContext;
 use crate::error::{Error, ErrorKind};
 use crate::output::{self, Input, Output, Part};
 use crate::patches::Patches;
+use crate::tables::{absolute, sized};
 
 const MAGIC: &[u8] = b"!<arch>\n";
 const THIN_MAGIC: &[u8] = b"!<thin>\n";
@@ -66,15 +67,15 @@ pub(crate) fn edit(
     let all = read(source, window)?;
     let style = Style::of(&all);
     let mut splices = Output::new();
-    splices.push_input(Input::File, window.start..window.start.saturating_add(MAGIC.len() as u64));
+    splices.push_input(Input::File, sized(window.start, MAGIC.len() as u64));
     let mut moved = BTreeMap::new();
     for member in &all {
-        let at = |offset: u64| window.start.saturating_add(offset);
-        let range = at(member.data.start)..at(member.data.end);
+        let range = absolute(window.start, &member.data);
         moved.insert(member.header_at, splices.size());
         let new = edits.remove(&(range.start, range.end));
         if new.is_none() && splices.size() == member.header_at {
-            splices.push_input(Input::File, at(member.header_at)..at(member.end));
+            splices
+                .push_input(Input::File, absolute(window.start, &(member.header_at..member.end)));
             continue;
         }
         let new = match new {
@@ -91,9 +92,7 @@ pub(crate) fn edit(
     }
     let mut patches = Patches::default();
     index::update(source, window, &all, &moved, &mut patches)?;
-    patches
-        .apply(splices)
-        .ok_or_else(|| Error::shared_bytes(0, window.end.saturating_sub(window.start)))
+    patches.apply(splices).ok_or_else(|| Error::shared_bytes(0, window.end - window.start))
 }
 
 /// Choices of the archive's writer.
@@ -147,9 +146,9 @@ fn push(
     let mut name = Vec::new();
     if member.name_len > 0 {
         name = member.name.clone();
-        let behind = splices.size().saturating_add(HEADER_LEN);
+        let behind = splices.size() + HEADER_LEN;
         let len = if style.padded_names {
-            behind.saturating_add(name.len() as u64).next_multiple_of(BSD_ALIGNMENT) - behind
+            (behind + name.len() as u64).next_multiple_of(BSD_ALIGNMENT) - behind
         } else {
             member.name_len
         };
@@ -195,7 +194,7 @@ fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Vec<Member>, Err
     let mut members = Vec::new();
     let mut at = MAGIC.len() as u64;
     while at < len {
-        let header_end = at.saturating_add(HEADER_LEN);
+        let header_end = at + HEADER_LEN;
         if header_end > len {
             return Err(damaged("a member's header is cut short"));
         }
@@ -206,7 +205,7 @@ fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Vec<Member>, Err
         let name = header.get(NAME).unwrap_or_default().trim_ascii_end();
         let size =
             header.get(SIZE).and_then(decimal).ok_or_else(|| damaged("a member has no size"))?;
-        let data_end = header_end.saturating_add(size);
+        let data_end = header_end + size;
         if data_end > len {
             return Err(damaged("a member ends after the archive"));
         }

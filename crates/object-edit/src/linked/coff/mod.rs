@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::objects::coff::{LIMIT, Object, Section, narrow, remove, too_large};
 use crate::output::{self, NewInputs, Output};
 use crate::patches::Patches;
-use crate::pod::LE;
+use crate::pod::{LE, until_nul};
 use crate::tables::absolute;
 
 /// Lays out the file in the window with other device code in its sections.
@@ -89,15 +89,16 @@ fn rewrite(
     let places = layout.places.get(fixed..).unwrap_or_default().chunks_exact(3);
     for ((index, section), places) in object.sections.iter().enumerate().zip(places) {
         let mut new = *section;
-        let mut starts = places.iter().map(|place| place.start);
-        for field in [
+        for (field, place) in [
             &mut new.pointer_to_raw_data,
             &mut new.pointer_to_relocations,
             &mut new.pointer_to_linenumbers,
-        ] {
-            let start = starts.next().unwrap_or_default();
+        ]
+        .into_iter()
+        .zip(places)
+        {
             if field.get(LE) != 0 {
-                *field = narrow(start)?;
+                *field = narrow(place.start)?;
             }
         }
         if changed.contains_key(&index) {
@@ -111,11 +112,8 @@ fn rewrite(
             new.size_of_raw_data = narrow(size)?;
         }
         if bytes_of(&new) != bytes_of(section) {
-            let at = object
-                .header
-                .len()
-                .saturating_add((size_of_val(section) as u64).saturating_mul(index as u64));
-            patches.put(base.saturating_add(at), bytes_of(&new));
+            let at = object.header.len() + (size_of_val(section) * index) as u64;
+            patches.put(base + at, bytes_of(&new));
         }
     }
     if let Some(place) = layout.places.get(1)
@@ -125,7 +123,7 @@ fn rewrite(
         let symbols_at = narrow(place.start)?.get(LE);
         patches.put(base, &object.header.changed(object.header.sections(), symbols_at)?);
     }
-    let all = || Error::shared_bytes(0, object.window.end.saturating_sub(base));
+    let all = || Error::shared_bytes(0, object.window.end - base);
     patches.apply(layout.splices).ok_or_else(all)
 }
 

@@ -22,7 +22,7 @@ use crate::objects::coff::{Object, Symbol, narrow, too_large};
 use crate::output::{self, NewInputs, Output};
 use crate::patches::Patches;
 use crate::pod::{LE, first};
-use crate::tables::{absolute, for_each};
+use crate::tables::{absolute, for_each, sized};
 
 /// A symbol in a section whose contents change.
 struct Target<'c> {
@@ -79,6 +79,7 @@ pub(super) fn follow(
             }
         }
     }
+    // No budget is too large.
     let all = contents.values().fold(0, |sum: u64, new| sum.saturating_add(new.size()));
     let mut to_sum = Budget::new(all.saturating_mul(2));
     for definition in symbols.definitions {
@@ -86,15 +87,15 @@ pub(super) fn follow(
         let (Some(new), Some(parts)) = (contents.get(&section), object.parts.get(section)) else {
             continue;
         };
-        let old = value..value.saturating_add(size.into());
+        let old = sized(value, size.into());
         if old.end > parts.contents.end - parts.contents.start {
             continue;
         }
         let moves = changed.get(&section).map(|changed| &changed.moves);
         let new_start = moves.map_or(value, |moves| moves.value(value));
         let new_size = moves.map_or(size.into(), |moves| moves.size(value, size.into()));
-        let new = new.slice(new_start..new_start.saturating_add(new_size));
-        let old = absolute(object.window.start.saturating_add(parts.contents.start), &old);
+        let new = new.slice(sized(new_start, new_size));
+        let old = absolute(object.window.start + parts.contents.start, &old);
         if output::is_copy_of(&new, &old) {
             continue;
         }
@@ -109,7 +110,7 @@ pub(super) fn follow(
             } else {
                 0
             };
-            patches.put(at.saturating_add(8), &new.to_le_bytes());
+            patches.put(at + 8, &new.to_le_bytes());
         }
     }
     Ok(())
@@ -150,7 +151,7 @@ fn symbols<'c>(
         let of_section = defines && value == 0;
         let new = if of_section { value.into() } else { changed.moves.value(value.into()) };
         if new != u64::from(value) {
-            patches.put(at.saturating_add(8), &narrow(new)?.get(LE).to_le_bytes());
+            patches.put(at + 8, &narrow(new)?.get(LE).to_le_bytes());
         }
         symbols.targets.insert(number, Target { changed, value: value.into(), of_section });
         Ok(())
@@ -193,7 +194,7 @@ fn relocations(
         };
         let start =
             u64::from(place).checked_sub(base).and_then(|at| contents.start.checked_add(at));
-        let range = start.map(|start| start..start.saturating_add(width));
+        let range = start.map(|start| sized(start, width));
         let Some(range) = range.filter(|range| range.end <= contents.end) else {
             let section = index as u64 + 1;
             return Err(Error::relocation_place(section, number, place.into()));
@@ -279,8 +280,6 @@ fn patched(contents: Output, places: &Places) -> Result<Output, Error> {
         .0
         .first_key_value()
         .zip(places.0.last_key_value())
-        .map_or((0, 0), |((start, _), (last, bytes))| {
-            (*start, last.saturating_add(bytes.len() as u64))
-        });
+        .map_or((0, 0), |((start, _), (last, bytes))| (*start, last + bytes.len() as u64));
     patches.apply(contents).ok_or_else(|| Error::shared_bytes(start, end))
 }

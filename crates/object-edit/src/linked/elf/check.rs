@@ -13,12 +13,13 @@ use std::ops::Range;
 
 use byte_parts::Source;
 
-use super::file::{File, ProgramHeader, addresses};
+use super::file::{File, addresses, loaded};
 use super::wrappers::{PointerForm, Wrapper, wrappers};
 use crate::error::{Error, ErrorKind};
 use crate::linked::registration::{Device, Registration};
 use crate::output::{self, Output};
 use crate::pod::LE;
+use crate::tables::sized;
 
 /// Parts of the memory.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +45,7 @@ impl Addresses {
     /// Returns the ranges that end after an address.
     fn behind(&self, address: u64) -> &[Range<u64>] {
         let before = self.ranges.partition_point(|range| range.end <= address);
-        self.ranges.get(before..).unwrap_or_default()
+        self.ranges.split_at(before).1
     }
 
     fn contains(&self, address: u64) -> bool {
@@ -106,12 +107,12 @@ pub(super) fn check(
     })?;
     let pointers: Vec<_> = before.iter().map(Wrapper::pointer).collect();
     let mut compared = allowed.ranges.clone();
-    compared.extend(pointers.iter().map(|&at| at..at.saturating_add(8)));
+    compared.extend(pointers.iter().map(|&at| sized(at, 8)));
     let tables = old.sections.iter().filter(|section| sections::is_table(section));
     compared.extend(tables.map(addresses));
     let headers = old.segments.len().max(new.segments.len()) as u64;
     for (offset, size) in [(0, 64), (old.header.e_phoff.get(LE), headers * 56)] {
-        compared.extend(old.address_of(offset).map(|at| at..at.saturating_add(size)));
+        compared.extend(old.address_of(offset).map(|at| sized(at, size)));
     }
     let compared = Addresses::new(compared);
     let check = Check { old, new: &new, splices, allowed, compared, pointers, device };
@@ -191,14 +192,13 @@ fn registrations(
 /// at least the `needed` ones, which the runtime reads.
 fn readable(file: &File, address: u64, needed: u64) -> u64 {
     let Some(load) = file.load_at(address) else { return 0 };
-    let end = |load: &ProgramHeader| load.p_vaddr.get(LE).saturating_add(load.p_filesz.get(LE));
-    let mut until = end(load).checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+    let mut until = loaded(load).end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
     for next in file.loads_from(address).filter(|next| next.p_vaddr.get(LE) > address) {
         if next.p_vaddr.get(LE) & !(PAGE - 1) > until || until - address >= needed {
             break;
         }
         if next.p_flags == load.p_flags {
-            until = until.max(end(next));
+            until = until.max(loaded(next).end);
         }
     }
     until.saturating_sub(address).min(needed)

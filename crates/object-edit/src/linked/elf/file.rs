@@ -12,7 +12,8 @@ use object::{LittleEndian, Pod};
 
 use crate::error::Error;
 use crate::linked::read;
-use crate::pod::LE;
+use crate::pod::{LE, rest, until_nul};
+use crate::tables::sized;
 
 pub(super) type Header = FileHeader64<LittleEndian>;
 pub(super) type ProgramHeader = ProgramHeader64<LittleEndian>;
@@ -34,26 +35,27 @@ pub(super) fn down(place: u64, align: u64) -> u64 {
 
 /// Returns the offsets of a section in the ELF file.
 pub(super) fn file_range(section: &SectionHeader) -> Range<u64> {
-    let start = section.sh_offset.get(LE);
-    start..start.saturating_add(section.sh_size.get(LE))
+    sized(section.sh_offset.get(LE), section.sh_size.get(LE))
 }
 
 /// Returns the addresses of a section.
 pub(super) fn addresses(section: &SectionHeader) -> Range<u64> {
-    let start = section.sh_addr.get(LE);
-    start..start.saturating_add(section.sh_size.get(LE))
+    sized(section.sh_addr.get(LE), section.sh_size.get(LE))
 }
 
 /// Returns the offsets of the file's part of a segment.
 pub(super) fn segment_file_range(segment: &ProgramHeader) -> Range<u64> {
-    let start = segment.p_offset.get(LE);
-    start..start.saturating_add(segment.p_filesz.get(LE))
+    sized(segment.p_offset.get(LE), segment.p_filesz.get(LE))
 }
 
 /// Returns the addresses of a segment.
 pub(super) fn segment_addresses(segment: &ProgramHeader) -> Range<u64> {
-    let start = segment.p_vaddr.get(LE);
-    start..start.saturating_add(segment.p_memsz.get(LE))
+    sized(segment.p_vaddr.get(LE), segment.p_memsz.get(LE))
+}
+
+/// Returns the addresses of a segment for which the file has bytes.
+pub(super) fn loaded(segment: &ProgramHeader) -> Range<u64> {
+    sized(segment.p_vaddr.get(LE), segment.p_filesz.get(LE))
 }
 
 pub(super) fn is_allocated(section: &SectionHeader) -> bool {
@@ -129,10 +131,8 @@ impl File {
 
     /// Returns the name of a section, or the start of a longer one than matters; empty where it has none.
     pub(super) fn name(&self, section: &SectionHeader) -> &[u8] {
-        let start = usize::try_from(section.sh_name.get(LE)).unwrap_or(usize::MAX);
-        let name = self.names.get(start..).unwrap_or_default();
-        let name = name.get(..LONGEST_NAME).unwrap_or(name);
-        name.split(|&byte| byte == 0).next().unwrap_or_default()
+        let name = rest(&self.names, section.sh_name.get(LE).into());
+        until_nul(name.get(..LONGEST_NAME).unwrap_or(name))
     }
 
     /// Returns the place of a name in the string table.
@@ -165,6 +165,17 @@ impl File {
         Ok(())
     }
 
+    /// Returns the offset in the walked file of an offset in the ELF file. One from a header may lie after every file.
+    pub(super) fn at(&self, offset: u64) -> u64 {
+        self.window.start.saturating_add(offset)
+    }
+
+    /// Returns the range of the section headers.
+    pub(super) fn section_table(&self) -> Range<u64> {
+        let size = size_of_val(self.sections.as_slice()) as u64;
+        sized(self.header.e_shoff.get(LE), size)
+    }
+
     /// Returns the number of bytes in the file.
     pub(super) fn len(&self) -> u64 {
         self.window.end - self.window.start
@@ -190,10 +201,7 @@ impl File {
 
     /// Returns the address to which this offset of the ELF file is loaded.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
-        let load = self.loads().find(|load| {
-            let start = load.p_offset.get(LE);
-            (start..start.saturating_add(load.p_filesz.get(LE))).contains(&offset)
-        })?;
+        let load = self.loads().find(|load| segment_file_range(load).contains(&offset))?;
         Some(load.p_vaddr.get(LE).saturating_add(offset - load.p_offset.get(LE)))
     }
 }
@@ -205,8 +213,9 @@ fn table<T: Pod>(
     offset: u64,
     count: u64,
 ) -> Result<Vec<T>, Error> {
-    let end = offset.saturating_add(count.saturating_mul(size_of::<T>() as u64));
-    read::table(source, window, &(offset..end), |available| {
-        Error::beyond_end("a table of the headers", offset, end, available)
+    // A number of 16 bits, or one of bytes.
+    let range = sized(offset, count * size_of::<T>() as u64);
+    read::table(source, window, &range, |available| {
+        Error::beyond_end("a table of the headers", offset, range.end, available)
     })
 }

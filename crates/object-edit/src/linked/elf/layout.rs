@@ -9,6 +9,7 @@ use super::slot::Slot;
 use super::validate::MOST_SEGMENTS;
 use crate::error::{Error, ErrorKind};
 use crate::pod::LE;
+use crate::tables::sized;
 
 pub(super) const PAGE: u64 = 4096;
 
@@ -89,7 +90,7 @@ impl Layout {
     /// Returns the bytes of memory that leave the file.
     pub(super) fn freed(&self, slot: &Slot) -> u64 {
         let holes: u64 = self.holes.iter().map(|hole| hole.end - hole.start).sum();
-        holes.saturating_add(slot.segment().end.saturating_sub(self.end))
+        holes + slot.segment().end.saturating_sub(self.end)
     }
 }
 
@@ -101,7 +102,7 @@ impl Task<'_> {
             extents.push(self.slot.start..self.slot.start);
         } else {
             let ends = self.starts.iter().zip(self.bundles);
-            extents.extend(ends.map(|(&at, bundle)| at..at.saturating_add(bundle.size)));
+            extents.extend(ends.map(|(&at, bundle)| sized(at, bundle.size)));
         }
         let most = self.holes(&extents, align).len().min(MOST_SEGMENTS);
         let mut best = self.attempt(&extents, most, align);
@@ -119,12 +120,13 @@ impl Task<'_> {
     }
 
     fn no_room(&self, extents: &[Range<u64>]) -> Error {
-        let headers = self.room.headers.saturating_add(u64::from(self.grown));
+        let headers = self.room.headers + u64::from(self.grown);
         if self.room.plan(self.file, headers).is_none() {
             return Error::new(ErrorKind::Limit, "no room for another program header");
         }
         let far = self.slot.evicted.iter().map(|&index| self.section_size(index));
         let needed = extents.iter().map(|extent| extent.end - extent.start).chain(far).sum();
+        // The end is that of a page, which may be before the start.
         let available = self.slot.end(PAGE).saturating_sub(self.slot.start);
         Error::no_room(needed, available)
     }
@@ -152,7 +154,7 @@ impl Task<'_> {
         let mut far = Vec::new();
         if self.grown {
             let last = self.starts.last().zip(self.bundles.last());
-            let mut end = last.map(|(&at, bundle)| at.saturating_add(bundle.size))?;
+            let mut end = last.map(|(&at, bundle)| at + bundle.size)?;
             far = self.place(&zone.far, &mut end, u64::MAX >> 1)?;
             grown = Some(end);
         } else if !zone.far.is_empty() {
@@ -167,7 +169,7 @@ impl Task<'_> {
         let idle = bytes(&holes);
         holes.sort_by_key(|hole| std::cmp::Reverse(hole.end - hole.start));
         holes.truncate(most);
-        let zeroed = idle.saturating_sub(bytes(&holes));
+        let zeroed = idle - bytes(&holes);
         holes.sort_by_key(|hole| hole.start);
         let end = if self.slot.content_after {
             self.slot.segment().end

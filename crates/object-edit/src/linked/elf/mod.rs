@@ -51,6 +51,7 @@ use crate::linked::registration::{Device, HIP, Registration};
 use crate::output::{self, Input, Output};
 use crate::patches::overwrite;
 use crate::pod::LE;
+use crate::tables::{absolute, sized};
 
 /// Lays out the file in the window with other device code in its sections, one name of sections after the other.
 pub(crate) fn edit(
@@ -173,9 +174,7 @@ fn device_code(
         if !is_allocated(section) {
             return Err(inconsistent("the device code is not loaded"));
         }
-        let range = file_range(section);
-        let range = file.window.start.saturating_add(range.start)
-            ..file.window.start.saturating_add(range.end);
+        let range = absolute(file.window.start, &file_range(section));
         match edits.remove(&range.start).map(|edit| (edit.range == range, edit.change)) {
             Some((true, SectionChange::Items(mut bundles))) => {
                 keep_tail(&mut bundles, range.end, device.registration.align);
@@ -284,7 +283,7 @@ impl Editor<'_> {
     /// Returns the addresses of this many program headers.
     fn room_for(&self, headers: usize) -> Option<Range<u64>> {
         let start = self.file.address_of(self.file.header.e_phoff.get(LE))?;
-        Some(start..start.saturating_add(room::HEADER.saturating_mul(headers as u64)))
+        Some(sized(start, room::HEADER * headers as u64))
     }
 
     fn write(
@@ -347,7 +346,7 @@ fn allowed(file: &File, slot: &Slot, layout: &Layout, headers: Option<Range<u64>
     for (index, &address) in &layout.moved {
         let Some(section) = section(index) else { continue };
         addresses.push(file::addresses(section));
-        addresses.push(address..address.saturating_add(section.sh_size.get(LE)));
+        addresses.push(sized(address, section.sh_size.get(LE)));
     }
     Addresses::new(addresses)
 }
@@ -357,7 +356,7 @@ fn moved(bundles: &[Bundle], starts: &[u64], address: u64) -> u64 {
     let n = bundles.partition_point(|bundle| bundle.old.end <= address);
     match (bundles.get(n), starts.get(n)) {
         (Some(bundle), Some(&start)) if bundle.old.contains(&address) => {
-            start.saturating_add(address - bundle.old.start)
+            start + (address - bundle.old.start)
         }
         _ => address,
     }
@@ -373,7 +372,7 @@ fn ends(file: &File, slot: &Slot, bundles: &[Bundle], layout: &Layout) -> Vec<(u
         else {
             continue;
         };
-        let end = start.saturating_add(bundle.size);
+        let end = start + bundle.size;
         if end != bundle.old.end {
             ends.push((index, old.end, end));
         }
@@ -393,7 +392,7 @@ fn groups(file: &File, slot: &Slot, bundles: &[Bundle], layout: &Layout) -> Vec<
     };
     let mut groups: Vec<Range<u64>> = Vec::new();
     for (&start, bundle) in layout.starts.iter().zip(bundles) {
-        let end = start.saturating_add(bundle.size);
+        let end = start + bundle.size;
         match groups.last_mut() {
             Some(group) if !between(&(group.end..start)) => group.end = end,
             _ => groups.push(start..end),

@@ -9,7 +9,7 @@ use byte_parts::Source;
 use object::elf::{ET_REL, SHT_NOBITS};
 use object::pod::bytes_of_slice;
 
-use super::file::{File, SectionHeader, file_range, has_bytes, is_allocated, up};
+use super::file::{File, SectionHeader, addresses, file_range, has_bytes, is_allocated, up};
 use super::references::foreign_references;
 use super::symbols;
 use super::wrappers::{PointerForm, Wrapper, wrappers};
@@ -21,6 +21,7 @@ use crate::linked::registration::{HIP, HIP_MOVED, HIPF, HIPK, Registration};
 use crate::output::{self, Output};
 use crate::patches::{Patch, overwrite};
 use crate::pod::LE;
+use crate::tables::{absolute, sized};
 
 const DEVICE_CODE: &str = ".hip_fatbin";
 const MARKER: &str = ".rocm_kpack_ref";
@@ -42,11 +43,11 @@ pub(crate) fn targets(
     }
     let mut all = Vec::new();
     for wrapper in wrappers(source, &file, registration)? {
-        let at = window.start.saturating_add(offset(&file, wrapper.address)?);
+        let at = file.at(offset(&file, wrapper.address)?);
         let led = match wrapper.form {
             PointerForm::Unknown { .. } => None,
             PointerForm::Null => Some(None),
-            _ => Some(file.offset_of(wrapper.bundle).map(|at| window.start.saturating_add(at))),
+            _ => Some(file.offset_of(wrapper.bundle).map(|at| file.at(at))),
         };
         all.push((at, led));
     }
@@ -76,8 +77,7 @@ fn lead(
             }
             PointerForm::Relr | PointerForm::Plain => true,
             PointerForm::Symbol { entry, in_place, .. } => {
-                let at = file.window.start.saturating_add(entry).saturating_add(16);
-                let addend = source.read_range(&(at..at.saturating_add(8)))?;
+                let addend = source.read_range(&sized(file.at(entry + 16), 8))?;
                 let addend = addend.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
                 let symbol = wrapper.bundle.wrapping_sub(addend);
                 patches.push(Patch::word(entry + 16, new.wrapping_sub(symbol)));
@@ -147,8 +147,7 @@ pub(crate) fn move_out(
     if device_code.iter().any(|section| section.sh_type.get(LE) == SHT_NOBITS) {
         return Err(Error::moved_out("section is NOBITS"));
     }
-    let end = last.sh_addr.get(LE).saturating_add(last.sh_size.get(LE));
-    let slot = first.sh_addr.get(LE)..end;
+    let slot = first.sh_addr.get(LE)..addresses(last).end;
     let mut starts: Vec<u64> = found.iter().map(|wrapper| wrapper.bundle).collect();
     starts.sort_unstable();
     starts.dedup();
@@ -186,7 +185,7 @@ pub(crate) fn move_out(
         patches.push(Patch::new(offset, marker));
         let is_first = |section: &SectionHeader| file.name(section) == DEVICE_CODE.as_bytes();
         if let Some(section) = file.sections.iter().position(is_first) {
-            let left = start..start.saturating_add(marker.len() as u64);
+            let left = sized(start, marker.len() as u64);
             patches.extend(symbols::gather(source, &file, section, &left)?);
         }
         let marked = overwrite(&output::copy_of(window), patches);
@@ -201,9 +200,7 @@ pub(crate) fn move_out(
 fn edits(file: &File, device_code: &[&SectionHeader], start: u64, size: usize) -> Vec<SectionEdit> {
     let mut is_first = true;
     let edits = device_code.iter().map(|section| {
-        let in_file = file_range(section);
-        let window = file.window.start;
-        let range = window.saturating_add(in_file.start)..window.saturating_add(in_file.end);
+        let range = absolute(file.window.start, &file_range(section));
         let into = start.saturating_sub(section.sh_addr.get(LE));
         let old =
             if is_first { range.start.saturating_add(into)..range.end } else { range.clone() };

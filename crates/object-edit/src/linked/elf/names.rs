@@ -41,7 +41,7 @@ impl Places {
     pub(super) fn of(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
         let file = File::read(source, window)?;
         let loaded = file.sections.iter().filter(|section| is_allocated(section));
-        let place = |section| file.window.start.saturating_add(file_range(section).start);
+        let place = |section| file.at(file_range(section).start);
         Ok(Places(loaded.map(|section| (place(section), section.sh_addr.get(LE))).collect()))
     }
 
@@ -56,7 +56,7 @@ impl Places {
         let place = |address: u64| {
             let mut loaded = new.sections.iter().filter(|section| is_allocated(section));
             let section = loaded.find(|section| section.sh_addr.get(LE) == address)?;
-            Some(new.window.start.saturating_add(file_range(section).start))
+            Some(new.at(file_range(section).start))
         };
         let followed = sections.into_iter().map(|section| {
             let address = self.0.get(&section.range.start);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use byte_parts::Source;
 
 use super::Editor;
-use super::file::{File, is_allocated, up};
+use super::file::{File, is_allocated, segment_addresses, up};
 use super::layout::{Bundle, Layout, PAGE, Task, pack, stay};
 use super::references::foreign_references;
 use super::room::Room;
@@ -51,7 +51,9 @@ impl Editor<'_> {
             return Ok(layout);
         }
         let packed = pack(bundles, start, end, self.align);
-        let needed = bundles.iter().map(|bundle| up(bundle.size, self.align)).sum();
+        // An alignment may be 2^63.
+        let sizes = bundles.iter().map(|bundle| up(bundle.size, self.align));
+        let needed = sizes.fold(0, u64::saturating_add);
         let no_room = || Error::no_room(needed, end.saturating_sub(start));
         if stays.is_none() && packed.is_none() && !options.grow {
             return Err(no_room());
@@ -90,8 +92,7 @@ impl Editor<'_> {
         if let Some((_, why)) = pins.into_iter().find(|&(n, _)| n > 0 || !fits) {
             return Err(why);
         }
-        let memory =
-            self.file.loads().map(|load| load.p_vaddr.get(LE).saturating_add(load.p_memsz.get(LE)));
+        let memory = self.file.loads().map(|load| segment_addresses(load).end);
         let start = up(memory.max().unwrap_or(0), align);
         let starts = pack(bundles, start, u64::MAX >> 1, self.align).ok_or_else(no_room)?;
         task(starts, true)

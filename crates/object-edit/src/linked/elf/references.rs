@@ -6,13 +6,13 @@
 
 use std::ops::Range;
 
-use byte_parts::Source;
+use byte_parts::{Source, Window};
 use object::elf::{
     ET_EXEC, RelocationType, SHF_ALLOC, SHF_EXECINSTR, SHT_FINI_ARRAY, SHT_INIT_ARRAY, SHT_NOBITS,
     SHT_PREINIT_ARRAY, SHT_PROGBITS, SHT_X86_64_UNWIND, SectionType,
 };
 
-use super::file::{File, SectionHeader, Symbol, file_range};
+use super::file::{File, SectionHeader, Symbol, file_range, loaded};
 use super::relocations::{Relocations, entries};
 use super::symbols;
 use super::unwind::Unwind;
@@ -180,17 +180,13 @@ impl Memory {
     fn word(&mut self, source: &mut Source<'_>, file: &File, address: u64) -> Result<u64, Error> {
         if !self.segment.contains(&address) {
             let Some(load) = file.load_at(address) else { return Ok(0) };
-            let start = load.p_vaddr.get(LE);
-            self.segment = start..start.saturating_add(load.p_filesz.get(LE));
-            self.offset = load.p_offset.get(LE).wrapping_sub(start);
+            self.segment = loaded(load);
+            self.offset = load.p_offset.get(LE).wrapping_sub(self.segment.start);
         }
-        let offset = address.wrapping_add(self.offset);
-        let end = offset.saturating_add(8);
-        if !self.segment.contains(&address) || end > file.len() {
-            return Ok(0);
-        }
+        let place = Window::new(&file.window).sized(address.wrapping_add(self.offset), 8);
+        let Some(place) = place.filter(|_| self.segment.contains(&address)) else { return Ok(0) };
         let mut bytes = [0; 8];
-        source.read_exact_at(file.window.start.saturating_add(offset), &mut bytes)?;
+        source.read_exact_at(place.start, &mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
     }
 }

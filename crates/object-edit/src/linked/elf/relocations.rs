@@ -18,7 +18,7 @@ use super::file::{File, file_range, segment_file_range};
 use crate::error::Error;
 pub(super) use crate::linked::scan::Machine;
 use crate::pod::{LE, first};
-use crate::tables::{absolute, for_each};
+use crate::tables::{absolute, for_each, sized};
 
 pub(super) type Rela = Rela64<LittleEndian>;
 pub(super) type Rel = Rel64<LittleEndian>;
@@ -126,7 +126,7 @@ impl Relocations {
             let ends = (file.offset_of(at), file.offset_of(at.saturating_add(size - 1)));
             match ends {
                 (Some(start), Some(last)) if last.checked_sub(start) == Some(size - 1) => {
-                    Ok(Some(start..last.saturating_add(1)))
+                    Ok(Some(sized(start, size)))
                 }
                 _ => Err(outside()),
             }

@@ -35,6 +35,7 @@ struct Unit {
 }
 
 impl Unit {
+    // Alignments may be up to 2^63, and so may places that do not fit.
     fn end(&self) -> u64 {
         self.place.saturating_add(self.size)
     }
@@ -73,7 +74,7 @@ pub(super) struct Zone {
 impl Room {
     pub(super) fn find(file: &File, dynamic: &Dynamic, slot: &Slot) -> Self {
         let count = u64::from(file.header.e_phnum.get(LE));
-        let headers = count.saturating_sub(slot.pieces.len().saturating_sub(1) as u64);
+        let headers = count + 1 - slot.pieces.len() as u64;
         let first =
             file.loads().find(|load| load.p_offset.get(LE) == 0 && load.p_filesz.get(LE) > TABLE);
         let usable = file.header.e_phoff.get(LE) == TABLE && first.is_some();
@@ -110,7 +111,7 @@ impl Room {
 
     /// Returns the offset of the end of a table of `count` headers.
     fn table_end(count: u64) -> u64 {
-        TABLE.saturating_add(HEADER.saturating_mul(count))
+        TABLE + HEADER * count
     }
 
     /// Returns evicted sections, and those before them, to the places after the table that a linker gave them.
@@ -189,7 +190,7 @@ impl Unit {
     fn places<'a>(&'a self, file: &'a File, place: u64) -> impl Iterator<Item = (usize, u64)> + 'a {
         let first = self.sections.first().map_or(0, |&index| offset(file, index));
         self.sections.iter().map(move |&index| {
-            let into = offset(file, index).saturating_sub(first);
+            let into = offset(file, index) - first;
             (index, place.saturating_add(into))
         })
     }

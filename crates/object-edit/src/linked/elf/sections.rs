@@ -94,7 +94,7 @@ impl Sections {
         let mut new = u64::from(new);
         if new == u64::from(self.first) {
             let group = self.groups.partition_point(|group| group.start <= address);
-            new = new.saturating_add(group.saturating_sub(1) as u64);
+            new += group.saturating_sub(1) as u64;
         }
         u16::try_from(new).map_or(old, SymbolSection)
     }

@@ -55,7 +55,7 @@ impl Map {
         for hole in layout.holes.iter().chain([&last]) {
             if hole.start > at {
                 pieces.push(Piece { addresses: at..hole.start, offset });
-                offset = offset.saturating_add(hole.start - at);
+                offset += hole.start - at;
             }
             at = hole.end.max(at);
         }
@@ -84,6 +84,7 @@ impl Map {
             .iter()
             .filter(|section| has_bytes(section) && section.sh_offset.get(LE) >= before);
         let align = behind.map(|section| section.sh_addralign.get(LE)).fold(16, u64::max);
+        // A segment without bytes may have any offset.
         let old = offset.saturating_add(end - start).saturating_sub(before);
         let rest = before.saturating_add(up(old, align));
         self.grown = Some(Grown { before, addresses: start..end, offset, rest });
@@ -91,15 +92,12 @@ impl Map {
 
     /// Returns the new offset of a byte outside the segment of the device code.
     pub(super) fn offset(&self, old: u64) -> u64 {
-        if let Some(grown) = &self.grown
-            && let Some(into) = old.checked_sub(grown.before)
-        {
-            return grown.rest.saturating_add(into);
-        }
-        match old.checked_sub(self.segment.end) {
-            Some(into) => self.rest.saturating_add(into),
-            None => old,
-        }
+        let (from, to) = match &self.grown {
+            Some(grown) if old >= grown.before => (grown.before, grown.rest),
+            _ => (self.segment.end, self.rest),
+        };
+        // What has no bytes may say that it lies anywhere.
+        old.checked_sub(from).map_or(old, |into| to.saturating_add(into))
     }
 }
 
@@ -112,13 +110,13 @@ fn behind_at(file: &File, layout: &Layout, old: u64, offset: u64) -> u64 {
         && let Some(next) = behind.next()
     {
         let place = next.p_vaddr.get(LE).wrapping_sub(next.p_offset.get(LE) - old);
-        return offset.saturating_add(place.wrapping_sub(offset) % align);
+        return offset + place.wrapping_sub(offset) % align;
     }
     let align = behind.map(|load| load.p_align.get(LE)).fold(layout.align, u64::max);
     let align = if layout.lowered { layout.align } else { align };
     match offset.checked_sub(old) {
-        Some(by) => old.saturating_add(up(by, align)),
-        None => old.saturating_sub(down(old - offset, align)),
+        Some(by) => old + up(by, align),
+        None => old - down(old - offset, align),
     }
 }
 
@@ -166,7 +164,7 @@ pub(super) fn segments(
         header.p_align.set(LE, layout.align);
         headers.insert(last_load, header);
     }
-    let end = |count: usize| TABLE.saturating_add(HEADER.saturating_mul(count as u64));
+    let end = |count: usize| TABLE + HEADER * count as u64;
     let (old_end, table_end) = (end(file.segments.len()), end(headers.len()));
     let near = layout.zone.near.iter().filter_map(|&(index, at)| {
         let section = file.sections.get(index)?;
@@ -246,7 +244,7 @@ fn pieces(file: &File, slot: &Slot, old: &ProgramHeader, map: &Map) -> Vec<Progr
         })
         .collect();
     if let Some(last) = headers.last_mut() {
-        last.p_memsz.set(LE, last.p_filesz.get(LE).saturating_add(slot.bss(file)));
+        last.p_memsz.set(LE, last.p_filesz.get(LE) + slot.bss(file));
     }
     headers
 }
@@ -273,8 +271,8 @@ fn others(
     let covered = segment_file_range(header);
     match header.p_type.get(LE) {
         PT_PHDR => {
-            header.p_filesz.set(LE, HEADER.saturating_mul(count));
-            header.p_memsz.set(LE, HEADER.saturating_mul(count));
+            header.p_filesz.set(LE, HEADER * count);
+            header.p_memsz.set(LE, HEADER * count);
             return;
         }
         PT_INTERP | PT_NOTE | PT_GNU_PROPERTY => {

@@ -8,13 +8,14 @@ use object::elf::{PF_W, SHF_WRITE};
 use super::dynamic::Dynamic;
 use super::file::{
     File, SectionHeader, addresses, down, file_range, has_bytes, is_allocated, is_thread_nobits,
-    segment_addresses, segment_file_range,
+    loaded, segment_addresses, segment_file_range,
 };
 use super::movable::{Movable, movable};
 use super::validate::inconsistent;
 use crate::error::Error;
 use crate::output::Output;
 use crate::pod::LE;
+use crate::tables::sized;
 
 pub(super) struct Slot {
     /// The indices of the program headers of its segment: one, or those of the pieces of an earlier edit.
@@ -99,10 +100,9 @@ impl Slot {
             last = load;
         }
         let pieces = self.pieces.iter().filter_map(|&index| file.segments.get(index));
-        let run = |load: &super::file::ProgramHeader| {
-            let start = load.p_vaddr.get(LE);
-            let addresses = start..start.saturating_add(load.p_filesz.get(LE));
-            Run { addresses, offset: load.p_offset.get(LE) }
+        let run = |load: &super::file::ProgramHeader| Run {
+            addresses: loaded(load),
+            offset: load.p_offset.get(LE),
         };
         self.runs = pieces.map(run).collect();
         Ok(())
@@ -221,8 +221,7 @@ impl Slot {
                 return Err(inconsistent("a section lies in a segment but is not loaded"));
             }
         }
-        let table = u64::from(file.header.e_shnum.get(LE)).saturating_mul(64);
-        let table = file.header.e_shoff.get(LE)..file.header.e_shoff.get(LE).saturating_add(table);
+        let table = file.section_table();
         if table.start < part.end && part.start < table.end {
             return Err(inconsistent("the section headers lie in the segment of the device code"));
         }
@@ -238,16 +237,15 @@ impl Slot {
     /// Returns the offsets of the segment, including the bytes between pieces.
     pub(super) fn file_range(&self) -> Range<u64> {
         let start = self.runs.first().map_or(0, |run| run.offset);
-        let end = self.runs.last().map_or(start, |run| {
-            run.offset.saturating_add(run.addresses.end - run.addresses.start)
-        });
+        let size = |run: &Run| run.addresses.end - run.addresses.start;
+        let end = self.runs.last().map_or(start, |run| run.offset + size(run));
         start..end
     }
 
     /// Returns the number of bytes of memory after those in the file.
     pub(super) fn bss(&self, file: &File) -> u64 {
         let last = self.pieces.last().and_then(|&index| file.segments.get(index));
-        last.map_or(0, |last| last.p_memsz.get(LE).saturating_sub(last.p_filesz.get(LE)))
+        last.map_or(0, |last| last.p_memsz.get(LE) - last.p_filesz.get(LE))
     }
 
     /// Returns the limit of the end of bundles if segments are cut at multiples of `align`.
@@ -269,7 +267,7 @@ impl Slot {
 
     pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
         let run = self.runs.iter().find(|run| run.addresses.contains(&address))?;
-        Some(run.offset.saturating_add(address - run.addresses.start))
+        Some(run.offset + (address - run.addresses.start))
     }
 
     /// Returns the bytes at these addresses, zeros in gaps. `old` is the ELF file.
@@ -283,8 +281,8 @@ impl Slot {
                 continue;
             }
             image.push_zeros(from - at);
-            let offset = run.offset.saturating_add(from - run.addresses.start);
-            image.append(&old.slice(offset..offset.saturating_add(to - from)));
+            let offset = run.offset + (from - run.addresses.start);
+            image.append(&old.slice(sized(offset, to - from)));
             at = to;
         }
         image.push_zeros(range.end.saturating_sub(at));
@@ -301,8 +299,7 @@ fn is_unused(file: &File, range: &Range<u64>) -> bool {
     let apart = |other: &Range<u64>| {
         other.is_empty() || other.end <= range.start || other.start >= range.end
     };
-    let table = u64::from(file.header.e_shnum.get(LE)).saturating_mul(64);
-    let table = file.header.e_shoff.get(LE)..file.header.e_shoff.get(LE).saturating_add(table);
+    let table = file.section_table();
     range.is_empty()
         || file.sections.iter().filter(|s| has_bytes(s)).all(|s| apart(&file_range(s)))
             && file.segments.iter().all(|s| apart(&segment_file_range(s)))

@@ -11,6 +11,7 @@ use super::relocations::entries;
 use crate::error::Error;
 use crate::patches::Patch;
 use crate::pod::LE;
+use crate::tables::sized;
 
 /// Offsets in a symbol.
 const VALUE: u64 = offset_of!(Symbol, st_value) as u64;
@@ -37,7 +38,7 @@ pub(super) fn after(file: &File, symbol: &Symbol, moved: &dyn Fn(u64) -> u64) ->
 
 fn holds(section: &SectionHeader, address: u64) -> bool {
     let start = section.sh_addr.get(LE);
-    (start..start.saturating_add(section.sh_size.get(LE))).contains(&address)
+    sized(start, section.sh_size.get(LE)).contains(&address)
 }
 
 /// Returns new values for the symbols that move.
@@ -88,7 +89,7 @@ pub(super) fn resize(
         let Some((old, left)) = left.get(n).filter(|(old, _)| old.contains(&value)) else {
             return;
         };
-        let room = old.start.saturating_add(*left).saturating_sub(value);
+        let room = left.saturating_sub(value - old.start);
         let size = symbol.st_size.get(LE);
         let is_whole = value == old.start && size == old.end - old.start;
         // A section symbol has no size.
@@ -114,7 +115,7 @@ pub(super) fn gather(
             return;
         }
         let rest = if left.contains(&value) {
-            left.end.saturating_sub(value)
+            left.end - value
         } else {
             patches.push(Patch::word(at + VALUE, left.start));
             0

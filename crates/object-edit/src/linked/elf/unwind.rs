@@ -11,6 +11,7 @@ use super::file::File;
 use crate::linked::read::{u32_at, u64_at};
 use crate::linked::scan::Function;
 use crate::pod::LE;
+use crate::tables::sized;
 
 /// Version 1; a pointer of 4 bytes from where it lies, a number of 4 bytes, a table of pointers of 4 bytes from the
 /// start. All linkers write just these.
@@ -41,16 +42,14 @@ impl Unwind {
         let Some(offset) = file.offset_of(address).filter(|_| size >= HEADER_SIZE) else {
             return Ok(Unwind::default());
         };
-        let start = file.window.start.saturating_add(offset);
+        let start = file.at(offset);
         let header = source.peek(&(start..file.window.end), 12)?;
-        let count = header.get(8..).and_then(|count| count.first_chunk()).copied();
-        let count = u64::from(u32::from_le_bytes(count.unwrap_or_default()));
-        let entries = start.saturating_add(HEADER_SIZE);
-        let end = entries.saturating_add(count * ENTRY_SIZE);
+        let count = u64::from(u32_at(&header, 8));
+        let entries = sized(start.saturating_add(HEADER_SIZE), count * ENTRY_SIZE);
         let usual = header.starts_with(&HEADER)
             && count * ENTRY_SIZE <= size - HEADER_SIZE
-            && end <= file.window.end;
-        Ok(if usual { Unwind { address, entries: entries..end } } else { Unwind::default() })
+            && entries.end <= file.window.end;
+        Ok(if usual { Unwind { address, entries } } else { Unwind::default() })
     }
 
     /// Returns the function at an address.
@@ -79,13 +78,13 @@ impl Unwind {
         }
         let Some((start, frame)) = below else { return Ok(None) };
         let Some(size) = size(source, file, start, frame)? else { return Ok(None) };
-        let addresses = start..start.saturating_add(size);
+        let addresses = sized(start, size);
         let last = addresses.end.saturating_sub(1);
         let (Some(first), Some(last)) = (file.offset_of(start), file.offset_of(last)) else {
             return Ok(None);
         };
         let whole = last.checked_sub(first).is_some_and(|distance| distance + 1 == size);
-        let offset = file.window.start.saturating_add(first);
+        let offset = file.at(first);
         Ok(whole.then_some(Function { addresses, offset }))
     }
 }
@@ -158,6 +157,6 @@ fn memory(
     max: usize,
 ) -> io::Result<Option<Vec<u8>>> {
     let Some(offset) = file.offset_of(address) else { return Ok(None) };
-    let start = file.window.start.saturating_add(offset);
+    let start = file.at(offset);
     source.peek(&(start..file.window.end.max(start)), max).map(Some)
 }

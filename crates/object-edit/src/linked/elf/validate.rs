@@ -3,8 +3,8 @@
 use object::elf::{EM_AARCH64, EM_X86_64, ET_DYN, ET_EXEC, SHT_NULL};
 
 use super::file::{
-    File, ProgramHeader, SectionHeader, file_range, has_bytes, is_allocated, segment_addresses,
-    segment_file_range,
+    File, ProgramHeader, SectionHeader, addresses, file_range, has_bytes, is_allocated,
+    segment_addresses, segment_file_range,
 };
 use crate::error::Error;
 use crate::pod::LE;
@@ -43,10 +43,10 @@ pub(super) fn validate(file: &File) -> Result<(), Error> {
             return Err(inconsistent("alignment of a section"));
         }
     }
-    // Work on all sections touches each byte of the file at most twice.
+    // Work on all sections touches each byte of the file at most twice. A larger sum than fits is too large as well.
     let sizes = file.sections.iter().filter(|section| has_bytes(section));
     let all = sizes.fold(0_u64, |all, section| all.saturating_add(section.sh_size.get(LE)));
-    if all > file.len().saturating_mul(2) {
+    if all.div_ceil(2) > file.len() {
         return Err(inconsistent("sections share bytes"));
     }
     for segment in file.segments.iter().filter(|segment| segment.p_filesz.get(LE) > 0) {
@@ -54,11 +54,9 @@ pub(super) fn validate(file: &File) -> Result<(), Error> {
     }
     loads(file)?;
     let loaded = |section: &SectionHeader| {
-        let address = section.sh_addr.get(LE);
-        let last = address.saturating_add(section.sh_size.get(LE) - 1);
-        let last_byte = section.sh_offset.get(LE).saturating_add(section.sh_size.get(LE) - 1);
-        file.offset_of(address) == Some(section.sh_offset.get(LE))
-            && file.offset_of(last) == Some(last_byte)
+        let (memory, bytes) = (addresses(section), file_range(section));
+        file.offset_of(memory.start) == Some(bytes.start)
+            && file.offset_of(memory.end - 1) == Some(bytes.end - 1)
     };
     let mut sections = file.sections.iter().filter(|section| {
         is_allocated(section) && has_bytes(section) && section.sh_size.get(LE) > 0

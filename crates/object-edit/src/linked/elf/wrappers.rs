@@ -3,7 +3,9 @@
 //! They are in a section of their own. The source of a bundle's address depends on the linker: a
 //! relocation with or without the value in place, or the value alone in a program that is never relocated.
 
-use byte_parts::Source;
+use std::ops::Range;
+
+use byte_parts::{Source, Window};
 use object::elf::{ET_EXEC, SHF_ALLOC, SHT_NOBITS};
 
 use super::file::{File, Symbol, file_range};
@@ -25,7 +27,7 @@ pub(super) struct Wrapper {
 }
 
 impl Wrapper {
-    /// Returns the address of its pointer.
+    /// Returns the address of its pointer: the largest one if a header asks for a larger one.
     pub(super) fn pointer(&self) -> u64 {
         self.address.saturating_add(POINTER)
     }
@@ -184,14 +186,12 @@ fn defined(
     relocations: &Relocations,
     index: u64,
 ) -> Result<Option<(u64, u64)>, Error> {
-    let Some(table) = &relocations.symbols else { return Ok(None) };
-    let at = table.start.saturating_add(index.saturating_mul(size_of::<Symbol>() as u64));
-    let end = at.saturating_add(size_of::<Symbol>() as u64);
-    if index == 0 || end > table.end {
-        return Ok(None);
-    }
+    const SIZE: u64 = size_of::<Symbol>() as u64;
+    let table = relocations.symbols.as_ref().filter(|_| index != 0).map(Window::new);
+    let entry = table.and_then(|table| table.sized(index.checked_mul(SIZE)?, SIZE));
+    let Some(Range { start: at, .. }) = entry else { return Ok(None) };
     let mut bytes = [0; size_of::<Symbol>()];
-    source.read_exact_at(file.window.start.saturating_add(at), &mut bytes)?;
+    source.read_exact_at(file.at(at), &mut bytes)?;
     let symbol = first(&bytes).filter(symbols::is_address);
     Ok(symbol.map(|symbol| (at, symbol.st_value.get(LE))))
 }
@@ -256,7 +256,7 @@ fn symbol_values(
     moved: &dyn Fn(u64) -> u64,
 ) -> Result<(u64, u64), Error> {
     let mut bytes = [0; size_of::<Symbol>()];
-    source.read_exact_at(file.window.start.saturating_add(offset), &mut bytes)?;
+    source.read_exact_at(file.at(offset), &mut bytes)?;
     let symbol = first(&bytes);
     let values = |symbol: Symbol| (symbol.st_value.get(LE), symbols::after(file, &symbol, moved));
     Ok(symbol.map_or((0, 0), values))

@@ -11,6 +11,7 @@ use super::slot::Slot;
 use crate::output::{self, Output};
 use crate::patches::{Patch, overwrite};
 use crate::pod::LE;
+use crate::tables::sized;
 
 /// The parts of the new file.
 pub(super) struct Parts<'a> {
@@ -89,7 +90,7 @@ impl Parts<'_> {
     fn finish(&self, mut out: Output, copied: u64) -> Option<Output> {
         let header = &self.file.header;
         let old_size = size_of_val(self.file.sections.as_slice());
-        let old = header.e_shoff.get(LE)..header.e_shoff.get(LE).saturating_add(old_size as u64);
+        let old = self.file.section_table();
         let mut bytes = bytes_of_slice(&self.sections.headers).to_vec();
         let place = self.map.offset(old.start);
         let mut patches = Vec::new();
@@ -128,7 +129,7 @@ impl Parts<'_> {
 
     /// Returns the program headers and the sections after them. Bytes that belong to nothing do not change.
     fn front(&self, phoff: u64) -> Option<Output> {
-        let table = |count: usize| phoff..phoff.saturating_add(HEADER.saturating_mul(count as u64));
+        let table = |count: usize| sized(phoff, HEADER * count as u64);
         let old_table = table(self.file.segments.len());
         let mut gone = vec![old_table.clone()];
         let mut contents = vec![(phoff, output::of_bytes(bytes_of_slice(self.segments)))];
@@ -154,17 +155,17 @@ impl Parts<'_> {
         // Bytes that the shorter table frees get the following bytes, if those belong to nothing: patchelf's
         // filler.
         let back = old_table.end.saturating_sub(table(self.segments.len()).end);
-        let free = old_table.end..old_table.end.saturating_add(back);
+        let free = sized(old_table.end, back);
         if back > 0 && next_content(self.file, free.start) >= free.end {
             zeroed.replace(old_table.end - back, &self.old.slice(free.clone()));
         }
         contents.sort_by_key(|&(at, _)| at);
         let mut front = Output::new();
         for (at, content) in contents {
-            front.append(&zeroed.slice(phoff.saturating_add(front.size())..at));
+            front.append(&zeroed.slice(phoff.checked_add(front.size())?..at));
             (phoff.checked_add(front.size())? == at).then(|| front.append(&content))?;
         }
-        front.append(&zeroed.slice(phoff.saturating_add(front.size())..end));
+        front.append(&zeroed.slice(phoff.checked_add(front.size())?..end));
         (phoff.checked_add(front.size())? == end).then_some(front)
     }
 

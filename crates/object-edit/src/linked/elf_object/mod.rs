@@ -24,6 +24,7 @@ use crate::objects::elf_class::{Class, ElfHeader, ElfSection, by_class};
 use crate::objects::elf_object::{Loaded, Object, place, remove};
 use crate::output::{self, Output};
 use crate::patches::Patches;
+use crate::pod::until_nul;
 
 /// Lays out the file in the window with other device code in its sections. It may be linked if the sections are
 /// after everything that is loaded.
@@ -116,8 +117,8 @@ fn rewrite<H: ElfHeader>(
         if new.offset != section.offset || new.size != section.size {
             let header = H::section_header(&new).ok_or_else(|| too_large(place.end))?;
             let entry = size_of::<H::SectionHeader>() as u64;
-            let at = object.table.start.saturating_add(entry.saturating_mul(index as u64));
-            patches.put(base.saturating_add(at), bytes_of(&header));
+            let at = object.table.start + entry * index as u64;
+            patches.put(base + at, bytes_of(&header));
         }
     }
     if let Some(place) = layout.places.last()

@@ -1,9 +1,8 @@
 //! References to the contents of a section of an ELF object: symbols and relocations.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
-use byte_parts::Source;
+use byte_parts::{Source, Window};
 use object::elf::{
     EM_386, EM_AARCH64, EM_ARM, EM_LOONGARCH, EM_PPC64, EM_RISCV, EM_S390, EM_X86_64, Machine,
     R_386_32, R_390_32, R_390_64, R_AARCH64_ABS32, R_AARCH64_ABS64, R_ARM_ABS32, R_LARCH_32,
@@ -21,7 +20,7 @@ use crate::objects::elf_class::{ElfHeader, ElfSection};
 use crate::objects::elf_object::{Object, decode};
 use crate::patches::Patches;
 use crate::pod::first;
-use crate::tables::for_each;
+use crate::tables::{for_each, sized};
 
 /// A symbol in a section whose contents change.
 struct Target<'c> {
@@ -61,8 +60,8 @@ pub(super) fn follow<H: ElfHeader>(
         let users = u32::try_from(index).ok().and_then(|index| users.get(&index));
         let users = users.map_or(&[][..], Vec::as_slice);
         let extension = users.iter().find(|user| user.kind == SHT_SYMTAB_SHNDX);
-        let extension = extension.map(|extension| object.place(extension));
-        let targets = symbols(source, object, section, extension.as_ref(), changed, patches)?;
+        let extension = extension.map(|extension| Window::new(&object.place(extension)));
+        let targets = symbols(source, object, section, extension, changed, patches)?;
         if targets.is_empty() {
             continue;
         }
@@ -84,7 +83,7 @@ fn symbols<'c, H: ElfHeader>(
     source: &mut Source<'_>,
     object: &Object<H>,
     section: &ElfSection,
-    extension: Option<&Range<u64>>,
+    extension: Option<Window>,
     changed: &'c BTreeMap<usize, Changed>,
     patches: &mut Patches,
 ) -> Result<Targets<'c>, Error> {
@@ -95,13 +94,10 @@ fn symbols<'c, H: ElfHeader>(
         let shndx = symbol.st_shndx(e);
         let mut index = u32::from(shndx.0);
         if shndx == SHN_XINDEX
-            && let Some(extension) = extension
+            && let Some(word) = extension.and_then(|words| words.sized(number * 4, 4))
         {
-            let word = extension.start.saturating_add(number.saturating_mul(4));
-            if word.saturating_add(4) <= extension.end {
-                let word = source.read_range(&(word..word + 4))?;
-                index = first::<U32<H::Endian>>(&word).map_or(index, |word| word.get(e));
-            }
+            let word = source.read_range(&word)?;
+            index = first::<U32<H::Endian>>(&word).map_or(index, |word| word.get(e));
         }
         let index = usize::try_from(index).ok();
         let Some(changed) = index.and_then(|index| changed.get(&index)) else { return Ok(()) };
@@ -143,7 +139,7 @@ fn relocations<H: ElfHeader>(
         let width = absolute_width(machine, kind);
         // Where the addend stands, and how long it is.
         let stored = match (explicit, width) {
-            (true, _) => Some((at.saturating_add(word * 2), word)),
+            (true, _) => Some((at + word * 2, word)),
             (false, None) => None,
             (false, Some(width)) => {
                 let section = section.info.into();
@@ -153,9 +149,7 @@ fn relocations<H: ElfHeader>(
             }
         };
         let old = match stored {
-            Some((start, len)) => {
-                signed::<H>(&source.read_range(&(start..start.saturating_add(len)))?)
-            }
+            Some((start, len)) => signed::<H>(&source.read_range(&sized(start, len))?),
             None => 0,
         };
         let addend = match (stored, width) {

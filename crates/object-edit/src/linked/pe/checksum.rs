@@ -10,10 +10,10 @@ pub(super) fn checksum(mut file: impl Read, len: u64) -> io::Result<u32> {
     let mut left = len;
     while left > 0 {
         let n = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
-        let chunk = buf.get_mut(..n).unwrap_or_default();
-        file.read_exact(chunk)?;
+        buf.truncate(n);
+        file.read_exact(&mut buf)?;
         // Chunks but the last have whole words.
-        let (words, odd) = chunk.as_chunks::<2>();
+        let (words, odd) = buf.as_chunks::<2>();
         for word in words {
             sum += u64::from(u16::from_le_bytes(*word));
         }

@@ -14,7 +14,8 @@ use object::{LittleEndian, Pod, U16, U32};
 
 use crate::error::Error;
 use crate::linked::read;
-use crate::pod::LE;
+use crate::pod::{LE, until_nul};
+use crate::tables::sized;
 
 const MACHINES: [Machine; 2] = [IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64];
 /// Pages of the processors, which the alignment of sections must not be below.
@@ -253,10 +254,6 @@ pub(super) fn file_range(section: &Section) -> Range<u64> {
     start..start + u64::from(section.size_of_raw_data.get(LE))
 }
 
-fn until_nul(bytes: &[u8]) -> &[u8] {
-    bytes.split(|&byte| byte == 0).next().unwrap_or_default()
-}
-
 fn beyond_end(what: &'static str, start: u64, end: u64, available: u64) -> Error {
     Error::beyond_end(what, start, end, available)
 }
@@ -290,7 +287,8 @@ pub(super) fn table<T: Pod>(
     offset: u64,
     count: u64,
 ) -> Result<Vec<T>, Error> {
-    let end = offset.saturating_add(count.saturating_mul(size_of::<T>() as u64));
-    let beyond_end = |available| beyond_end(what, offset, end, available);
-    read::table(source, window, &(offset..end), beyond_end)
+    // A number of up to 32 bits.
+    let range = sized(offset, count * size_of::<T>() as u64);
+    let beyond_end = |available| beyond_end(what, offset, range.end, available);
+    read::table(source, window, &range, beyond_end)
 }

@@ -16,6 +16,7 @@ use crate::linked::registered::Led;
 use crate::linked::registration::{HIP, HIP_MOVED, HIPF, HIPK, POINTER, Registration};
 use crate::output::{self, NewInputs, Output};
 use crate::pod::LE;
+use crate::tables::sized;
 
 /// Names of sections have room for 8 characters.
 const DEVICE_CODE: &[u8; 8] = b".hip_fat";
@@ -36,9 +37,9 @@ pub(crate) fn targets(
     };
     let found = read_of(source, &file, &[registration])?;
     let place = |wrapper: Wrapper| {
-        let at = window.start.saturating_add(wrapper.pointer_at.saturating_sub(POINTER));
-        let led = file.offset_of(&(wrapper.target..wrapper.target.saturating_add(1)));
-        (at, Some(led.map(|at| window.start.saturating_add(at))))
+        let at = window.start + wrapper.pointer_at - POINTER;
+        let led = file.offset_of(&sized(wrapper.target, 1));
+        (at, Some(led.map(|at| window.start + at)))
     };
     Ok(found.into_iter().map(place).collect())
 }
@@ -52,11 +53,10 @@ fn overwrite(
 ) {
     for (n, wrapper) in wrappers.iter().enumerate() {
         let (magic, target, number) = to(n);
-        let at = wrapper.pointer_at.saturating_sub(POINTER);
-        out.overwrite(at, &magic.to_le_bytes());
+        out.overwrite(wrapper.pointer_at - POINTER, &magic.to_le_bytes());
         let target = file.image_base().wrapping_add(target);
         out.overwrite(wrapper.pointer_at, &target.to_le_bytes());
-        out.overwrite(wrapper.pointer_at.saturating_add(8), &number.to_le_bytes());
+        out.overwrite(wrapper.pointer_at + 8, &number.to_le_bytes());
     }
 }
 
@@ -69,7 +69,7 @@ fn header_at(file: &File, index: usize) -> u64 {
 fn section_of(file: &File, address: u64) -> Option<(usize, &Section)> {
     file.sections.iter().enumerate().find(|(_, section)| {
         let start = u64::from(section.virtual_address.get(LE));
-        (start..start.saturating_add(memory_size(section))).contains(&address)
+        sized(start, memory_size(section)).contains(&address)
     })
 }
 

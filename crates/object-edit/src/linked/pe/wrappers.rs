@@ -47,8 +47,7 @@ pub(super) fn read_of(
     for section in &file.sections {
         let name = file.name(source, section)?;
         let is_named = |wrappers: &str| {
-            let start = wrappers.as_bytes().get(..NAME).unwrap_or_default();
-            name.starts_with(start)
+            wrappers.as_bytes().get(..NAME).is_some_and(|start| name.starts_with(start))
         };
         let mut all = registrations.iter();
         let Some(registration) = all.find(|registration| is_named(registration.wrappers)) else {

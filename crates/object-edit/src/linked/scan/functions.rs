@@ -8,6 +8,7 @@ use byte_parts::Source;
 
 use super::x86_64::decode;
 use super::{Suspect, Targets, target};
+use crate::tables::sized;
 
 /// Bytes of a function that are decoded; a longer one is taken to refer to what it seems to refer to.
 const LONGEST: u64 = 16 << 20;
@@ -47,7 +48,7 @@ pub(crate) fn settle(
         budget -= size;
         let inside = rest.partition_point(|suspect| suspect.at < found.addresses.end);
         let (inside, behind) = rest.split_at_checked(inside).unwrap_or((rest, &[]));
-        let code = source.read_range(&(found.offset..found.offset.saturating_add(size)))?;
+        let code = source.read_range(&sized(found.offset, size))?;
         for suspect in confirmed(found.addresses.start, &code, inside, targets) {
             targets.note(suspect.bundle, suspect.at);
         }

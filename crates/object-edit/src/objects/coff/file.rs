@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use byte_parts::Source;
+use byte_parts::{Source, Window};
 use object::pe::{
     IMAGE_SCN_CNT_UNINITIALIZED_DATA, IMAGE_SCN_LNK_NRELOC_OVFL, ImageLinenumber, ImageRelocation,
 };
@@ -12,8 +12,8 @@ use super::FORMAT;
 use super::header::{Header, Section, name_offset};
 use crate::error::Error;
 use crate::objects::error::ObjectPart;
-use crate::pod::{LE, entries, first};
-use crate::tables::{Read, in_memory, in_source};
+use crate::pod::{LE, entries, first, rest};
+use crate::tables::{Read, in_memory, in_source, sized};
 
 type Word = U32<LittleEndian>;
 
@@ -53,7 +53,7 @@ impl Object {
         let object = Object::new(window.clone(), &mut read)?;
         // Work on all sections touches each byte at most twice.
         let value = object.parts.iter().fold(0, |sum: u64, parts| sum.saturating_add(parts.size()));
-        let limit = window.end.saturating_sub(window.start).saturating_mul(2);
+        let limit = Window::new(window).len().saturating_mul(2);
         if value > limit { Err(Error::too_large(FORMAT, value, limit)) } else { Ok(object) }
     }
 
@@ -63,10 +63,9 @@ impl Object {
     }
 
     fn new(window: Range<u64>, read: &mut Read<'_>) -> Result<Self, Error> {
-        let available = window.end.saturating_sub(window.start);
+        let available = Window::new(&window).len();
         let header = Header::read(&read(&(0..available.min(64)))?)?;
-        let headers = header.sections().saturating_mul(size_of::<Section>() as u64);
-        let headers_end = header.len().saturating_add(headers);
+        let headers_end = header.len() + header.sections() * size_of::<Section>() as u64;
         let mut part = |part: ObjectPart, range: &Range<u64>| {
             inside(available, part, range)?;
             read(range)
@@ -88,10 +87,7 @@ impl Object {
     /// looking for its end may take long, if many sections have one name.
     pub(crate) fn name_on<'o>(&'o self, section: &'o Section) -> &'o [u8] {
         match name_offset(section) {
-            Some(offset) => {
-                let start = offset.and_then(|offset| usize::try_from(offset).ok());
-                start.and_then(|start| self.strings.get(start..)).unwrap_or_default()
-            }
+            Some(offset) => offset.map_or(&[], |offset| rest(&self.strings, offset)),
             None => &section.name,
         }
     }
@@ -102,7 +98,7 @@ impl Parts {
         let flags = section.characteristics.get(LE);
         let range = |start: &Word, len: u64| {
             let start = u64::from(start.get(LE));
-            start..start.saturating_add(if start == 0 { 0 } else { len })
+            sized(start, if start == 0 { 0 } else { len })
         };
         let uninitialized = flags.contains(IMAGE_SCN_CNT_UNINITIALIZED_DATA);
         let size = if uninitialized { 0 } else { section.size_of_raw_data.get(LE).into() };
@@ -179,7 +175,7 @@ fn symbols(available: u64, header: &Header, headers_end: u64) -> Result<Range<u6
         return Ok(available..available);
     }
     let (part, other) = (ObjectPart::SymbolTable, ObjectPart::SectionHeaders);
-    let range = start..start.saturating_add(u64::from(count) * header.symbol_len() as u64);
+    let range = sized(start, u64::from(count) * header.symbol_len() as u64);
     inside(available, part, &range)?;
     if start < headers_end {
         return Err(Error::overlap(part, start, range.end, other));
@@ -193,10 +189,10 @@ fn strings(available: u64, start: u64, read: &mut ReadPart<'_>) -> Result<(Vec<u
         return Ok((Vec::new(), start));
     }
     let part = ObjectPart::StringTable;
-    let size = read(part, &(start..start.saturating_add(STRING_SIZE_LEN)))?;
+    let size = read(part, &sized(start, STRING_SIZE_LEN))?;
     // Some tools write 0 for an empty table.
     let size = first::<Word>(&size).map_or(0, |size| size.get(LE).into()).max(STRING_SIZE_LEN);
-    let end = start.saturating_add(size);
+    let end = start + size;
     let strings = read(part, &(start..end))?;
     if size > STRING_SIZE_LEN && strings.last().is_some_and(|&last| last != 0) {
         return Err(Error::unterminated(FORMAT, part, end));

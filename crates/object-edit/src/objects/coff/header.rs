@@ -56,7 +56,7 @@ impl Header {
         self.bytes().len() as u64
     }
 
-    fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Header::Plain(header) => bytes_of(header),
             Header::Big(header) => bytes_of(header),

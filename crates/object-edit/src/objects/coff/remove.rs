@@ -30,7 +30,7 @@ impl Cuts {
         let mut before = 0_u64;
         let with_lengths = ranges.into_iter().map(|range| {
             let so_far = before;
-            before = before.saturating_add(range.end.saturating_sub(range.start));
+            before += range.end - range.start;
             (range, so_far)
         });
         Cuts(with_lengths.collect())
@@ -40,10 +40,8 @@ impl Cuts {
     fn apply(&self, offset: u64) -> u64 {
         let count = self.0.partition_point(|(cut, _)| cut.start < offset);
         let last = count.checked_sub(1).and_then(|last| self.0.get(last));
-        let cut = last.map_or(0, |(cut, before)| {
-            before.saturating_add(cut.end.min(offset).saturating_sub(cut.start))
-        });
-        offset.saturating_sub(cut)
+        let cut = last.map_or(0, |(cut, before)| before + cut.end.min(offset) - cut.start);
+        offset - cut
     }
 
     fn adjust(&self, offset: &mut U32<LittleEndian>) -> Result<(), Error> {
@@ -116,9 +114,7 @@ pub(crate) fn remove(
         }
         None => object.symbols.end,
     };
-    if from < window.end.saturating_sub(window.start) {
-        splices.push_input(Input::File, window.start.saturating_add(from)..window.end);
-    }
+    splices.push_input(Input::File, window.start + from..window.end);
     Ok(Some(splices))
 }
 
@@ -146,8 +142,8 @@ fn cuts(object: &Object, numbers: &[Option<u64>]) -> Cuts {
     };
 
     let removed = all.iter().filter(|parts| !stays(parts));
-    let headers = (removed.clone().count() as u64).saturating_mul(SECTION_HEADER_LEN);
-    let headers_start = object.headers_end.saturating_sub(headers);
+    let headers = removed.clone().count() as u64 * SECTION_HEADER_LEN;
+    let headers_start = object.headers_end - headers;
     let mut ranges = removed.map(|(parts, _)| parts.contents.clone()).collect::<Vec<_>>();
     ranges.retain(|range| {
         !range.is_empty()

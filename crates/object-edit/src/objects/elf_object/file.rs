@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use byte_parts::Source;
+use byte_parts::{Source, Window};
 use object::elf::{
     EM_MIPS, ET_DYN, ET_EXEC, ET_REL, Machine, RelocationType, SHN_XINDEX, SHT_NOBITS, SHT_NULL,
     SHT_STRTAB, SymbolSection,
@@ -13,8 +13,8 @@ use object::{Endian, Pod};
 use crate::error::Error;
 use crate::objects::elf_class::{ElfHeader, ElfSection};
 use crate::objects::error::ObjectPart;
-use crate::pod::{entries, first};
-use crate::tables::{Read, absolute, in_memory, in_source};
+use crate::pod::{entries, first, rest};
+use crate::tables::{Read, absolute, in_memory, in_source, sized};
 
 pub(crate) const FORMAT: &str = "ELF";
 
@@ -110,14 +110,13 @@ impl<H: ElfHeader> Object<H> {
         }
         let len = count.saturating_mul(entry_len);
         let table = part::<H::SectionHeader>(window, read, kind, shoff, len)?;
-        Ok((shoff..shoff.saturating_add(len), table.iter().map(H::section).collect()))
+        Ok((sized(shoff, len), table.iter().map(H::section).collect()))
     }
 
     /// Returns the name of a section and all names after it, each with a zero at its end: looking for it may take
     /// long, if many sections have one name.
     pub(crate) fn name_on(&self, section: &ElfSection) -> &[u8] {
-        let start = usize::try_from(section.name).unwrap_or(usize::MAX);
-        self.names.get(start..).unwrap_or_default()
+        rest(&self.names, section.name.into())
     }
 
     /// Returns the range of the contents of a section in the walked file.
@@ -135,7 +134,7 @@ pub(super) fn largest(window: &Range<u64>) -> u64 {
 /// Returns the range of the contents of a section; an empty range if it has no bytes in the file.
 pub(crate) fn place(section: &ElfSection) -> Range<u64> {
     let size = if [SHT_NULL, SHT_NOBITS].contains(&section.kind) { 0 } else { section.size };
-    section.offset..section.offset.saturating_add(size)
+    sized(section.offset, size)
 }
 
 /// Fails for a part that is not in the file. An empty one may lie anywhere.
@@ -152,7 +151,7 @@ pub(super) fn inside(
 }
 
 fn available(window: &Range<u64>) -> u64 {
-    window.end.saturating_sub(window.start)
+    Window::new(window).len()
 }
 
 fn beyond_end(window: &Range<u64>, part: ObjectPart, range: &Range<u64>) -> Error {
@@ -163,8 +162,8 @@ fn beyond_end(window: &Range<u64>, part: ObjectPart, range: &Range<u64>) -> Erro
 /// Returns the range of the program headers.
 pub(crate) fn program_headers<H: ElfHeader>(header: &H) -> Range<u64> {
     let (e, start) = (H::order(), header.e_phoff(H::order()).into());
-    let size = u64::from(header.e_phnum(e)).saturating_mul(header.e_phentsize(e).into());
-    start..start.saturating_add(size)
+    let size = u64::from(header.e_phnum(e)) * u64::from(header.e_phentsize(e));
+    sized(start, size)
 }
 
 /// Reads a part of the file as a table.
@@ -175,7 +174,7 @@ pub(super) fn part<T: Pod>(
     start: u64,
     len: u64,
 ) -> Result<Vec<T>, Error> {
-    let range = start..start.saturating_add(len);
+    let range = sized(start, len);
     // An empty one may lie anywhere.
     if len == 0 {
         return Ok(Vec::new());

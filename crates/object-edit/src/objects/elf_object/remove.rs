@@ -19,14 +19,14 @@ use object::pod::{
 use object::read::elf::{ProgramHeader, Sym};
 use object::{Pod, U32};
 
-use super::file::{FORMAT, Object, decode, field, inside, largest, part, place};
+use super::file::{FORMAT, Object, decode, field, inside, largest, part, place, program_headers};
 use crate::error::Error;
 use crate::objects::elf_class::{ElfHeader, ElfSection};
 use crate::objects::error::ObjectPart;
 use crate::objects::strings::{Limit, Strings, Table, string_at};
 use crate::output::{self, Input, Output};
 use crate::patches::Patches;
-use crate::tables::{absolute, for_each, in_source};
+use crate::tables::{absolute, for_each, in_source, sized};
 
 /// The largest alignment that bytes outside sections keep: HIP's runtime maps bundles by the page.
 const PAGE_BITS: u32 = 12;
@@ -101,7 +101,7 @@ impl Numbers {
                 numbers.push(None);
             } else {
                 numbers.push(Some(next));
-                next = next.saturating_add(1);
+                next += 1;
             }
         }
         Ok(numbers.contains(&None).then_some(Numbers(numbers)))
@@ -151,8 +151,8 @@ impl Loaded {
             return Err(field("e_phentsize", header.e_phentsize(e).into(), expected));
         }
         let phoff = header.e_phoff(e).into();
-        let table_len = len.saturating_mul(header.e_phnum(e).into());
-        let table_end = phoff.saturating_add(table_len);
+        let table_len = len * u64::from(header.e_phnum(e));
+        let table_end = program_headers(header).end;
         let kind = ObjectPart::ProgramHeaders;
         let mut read = in_source(source, window.start);
         let table = part::<H::ProgramHeader>(window, &mut read, kind, phoff, table_len)?;
@@ -160,7 +160,7 @@ impl Loaded {
         let mut end = table_end;
         let file_ranges = table.iter().map(|segment| segment.file_range(e));
         for (start, len) in file_ranges.filter(|&(_, len)| len > 0) {
-            let segment = start..start.saturating_add(len);
+            let segment = sized(start, len);
             inside(window, ObjectPart::Segment, &segment)?;
             end = end.max(segment.end);
             ranges.push((start, segment.end));
@@ -241,7 +241,7 @@ pub(crate) fn remove<H: ElfHeader>(
     }
     let word = if H::is_type_64_sized() { 8 } else { 4 };
     let entry_len = size_of::<H::SectionHeader>() as u64;
-    let table_at = room.take(word, entry_len.saturating_mul(parts.len() as u64))?;
+    let table_at = room.take(word, entry_len * parts.len() as u64)?;
     let mut after = Vec::with_capacity(after_table.len());
     for (old, laid) in after_table {
         if let Laid::Outside(range) = laid {
@@ -262,6 +262,7 @@ pub(crate) fn remove<H: ElfHeader>(
     for part in parts.iter().filter(|part| part.fixed) {
         // Numbers of sections in it may have changed, its length has not.
         if let Contents::New(bytes) = &part.contents {
+            // An empty one may lie anywhere.
             patches.put(window.start.saturating_add(part.fields.offset), bytes);
         }
     }

@@ -22,7 +22,7 @@ use object::{LittleEndian, U32};
 use super::{NewSections, SECTION_ALIGNMENT, SECTION_NAME, find_name};
 use crate::error::Error;
 use crate::objects::coff::{LIMIT, Object, STRING_SIZE_LEN, Section, long_name, narrow, too_large};
-use crate::pod::LE;
+use crate::pod::{LE, rest};
 
 pub(super) const SECTION_HEADER_LEN: u64 = size_of::<Section>() as u64;
 
@@ -68,7 +68,7 @@ pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<NewSections<'_
     let end = object.len() as u64;
     let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
         Object::of_bytes(object)?;
-    let strings = strings.get(4..).unwrap_or_default();
+    let strings = rest(&strings, STRING_SIZE_LEN);
 
     let known_name = find_name(strings);
     let mut new_strings = Vec::new();

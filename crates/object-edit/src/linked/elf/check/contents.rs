@@ -8,6 +8,7 @@ use byte_parts::Source;
 use super::Check;
 use crate::error::Error;
 use crate::output::{self, Input, Output, Part};
+use crate::tables::sized;
 
 /// Bytes compared at once: whole entries of every table.
 const CHUNK: u64 = 24 * 2048;
@@ -26,17 +27,17 @@ impl Check<'_> {
         len: u64,
         visit: &mut Visit<'_>,
     ) -> Result<(), Error> {
-        let old = self.old.window.start.saturating_add(old);
-        if output::copies(self.splices, &(new..new.saturating_add(len)), old) {
+        let old = self.old.at(old);
+        if output::copies(self.splices, &sized(new, len), old) {
             return Ok(());
         }
         let mut at = 0;
         while at < len {
             let n = CHUNK.min(len - at);
             let (from, start) = (old.saturating_add(at), new.saturating_add(at));
-            if !output::copies(self.splices, &(start..start.saturating_add(n)), from) {
-                let before = source.read_range(&(from..from.saturating_add(n)))?;
-                let after = read(source, self.splices, &(start..start.saturating_add(n)))?;
+            if !output::copies(self.splices, &sized(start, n), from) {
+                let before = source.read_range(&sized(from, n))?;
+                let after = read(source, self.splices, &sized(start, n))?;
                 visit(at, &before, &after)?;
             }
             at += n;
@@ -58,7 +59,7 @@ impl Check<'_> {
                 let mut pairs = before.iter().zip(after);
                 let same = pairs.position(|(before, after)| before != after);
                 let same = same.unwrap_or(before.len().min(after.len()));
-                first = Some(base.saturating_add(same as u64));
+                first = Some(base + same as u64);
             }
             Ok(())
         })?;
@@ -78,7 +79,7 @@ pub(super) fn is_device_code(
         return Ok(start == offset && part.start == 0);
     }
     let longest = magics.iter().map(|magic| magic.len() as u64).max().unwrap_or(0);
-    let range = offset..offset.saturating_add(longest);
+    let range = sized(offset, longest);
     let bytes = read(source, splices, &range)?;
     Ok(magics.iter().any(|magic| bytes.starts_with(magic)))
 }

@@ -11,10 +11,13 @@ use object::{LittleEndian, Pod};
 
 use super::{Check, fault};
 use crate::error::Error;
-use crate::linked::elf::file::{File, SectionHeader, Symbol, addresses, file_range};
+use crate::linked::elf::file::{
+    File, SectionHeader, Symbol, addresses, file_range, loaded, segment_addresses,
+};
 use crate::linked::elf::relocations::{Rela, entries};
 use crate::linked::registration::Device;
 use crate::pod::{LE, first};
+use crate::tables::sized;
 
 /// Returns whether a section is compared entry by entry.
 pub(super) fn is_table(section: &SectionHeader) -> bool {
@@ -46,11 +49,8 @@ pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Er
 /// Checks that sections lie at the places in their headers, in a segment if they are loaded, and do not overlap.
 fn places(file: &File) -> Result<(), Error> {
     let len = file.len();
-    let table = |start: u64, size: u64| start..start.saturating_add(size);
-    let mut in_file = vec![
-        table(file.header.e_phoff.get(LE), u64::from(file.header.e_phnum.get(LE)) * 56),
-        table(file.header.e_shoff.get(LE), u64::from(file.header.e_shnum.get(LE)) * 64),
-    ];
+    let segments = size_of_val(file.segments.as_slice()) as u64;
+    let mut in_file = vec![sized(file.header.e_phoff.get(LE), segments), file.section_table()];
     let mut in_memory = Vec::new();
     for section in &file.sections {
         let (address, size) = (section.sh_addr.get(LE), section.sh_size.get(LE));
@@ -60,20 +60,18 @@ fn places(file: &File) -> Result<(), Error> {
             continue;
         }
         if has_bytes {
-            in_file.push(start..start.saturating_add(size));
+            in_file.push(sized(start, size));
         }
         let per_thread = !has_bytes && section.sh_flags.get(LE).contains(SHF_TLS);
         if !section.sh_flags.get(LE).contains(SHF_ALLOC) || per_thread {
             continue;
         }
-        in_memory.push(address..address.saturating_add(size));
+        in_memory.push(sized(address, size));
         let inside = file.load_at(address).is_some_and(|load| {
-            let end = load.p_vaddr.get(LE).saturating_add(load.p_memsz.get(LE));
-            let from_file = load.p_vaddr.get(LE).saturating_add(load.p_filesz.get(LE));
+            let memory = if has_bytes { loaded(load) } else { segment_addresses(load) };
             let matches =
                 load.p_offset.get(LE).wrapping_add(address - load.p_vaddr.get(LE)) == start;
-            let end = if has_bytes { from_file } else { end };
-            address.saturating_add(size) <= end && (matches || !has_bytes)
+            addresses(section).end <= memory.end && (matches || !has_bytes)
         });
         if !inside {
             return Err(fault(address, "a section does not lie in a segment as its header says"));
@@ -274,7 +272,7 @@ fn symbols(check: &Check<'_>, old: &Symbol, new: &Symbol) -> bool {
             && check.allowed.contains(new.st_value.get(LE).wrapping_sub(1));
     let (start, size) = (new.st_value.get(LE), new.st_size.get(LE));
     let may_resize = check.allowed.contains(old.st_value.get(LE))
-        && check.allowed.gaps(&(start..start.saturating_add(size))).is_empty();
+        && check.allowed.gaps(&sized(start, size)).is_empty();
     (old.st_name, old.st_info, old.st_other) == (new.st_name, new.st_info, new.st_other)
         && same_section
         && may_move

@@ -9,7 +9,9 @@ use object::{U16, U64};
 
 use super::{Check, fault};
 use crate::error::Error;
-use crate::linked::elf::file::{File, Header, ProgramHeader};
+use crate::linked::elf::file::{
+    File, Header, ProgramHeader, loaded, segment_addresses, segment_file_range,
+};
 use crate::pod::LE;
 
 const PAGE: u64 = 4096;
@@ -42,7 +44,7 @@ fn header(check: &Check<'_>) -> Result<(), Error> {
 }
 
 fn end(load: &ProgramHeader) -> u64 {
-    load.p_vaddr.get(LE).saturating_add(load.p_memsz.get(LE))
+    segment_addresses(load).end
 }
 
 /// Returns the size of the pages that the segments of a file keep apart.
@@ -65,9 +67,7 @@ fn loads(file: &File, granule: u64) -> Result<(), Error> {
                 "a segment cannot be mapped: offset and address differ by more than pages",
             ));
         }
-        if load.p_filesz.get(LE) > load.p_memsz.get(LE)
-            || load.p_offset.get(LE).saturating_add(load.p_filesz.get(LE)) > len
-        {
+        if load.p_filesz.get(LE) > load.p_memsz.get(LE) || segment_file_range(load).end > len {
             return Err(fault(start, "a segment lies beyond the end of the file"));
         }
         let granule = granule.min(align).min(last_align);
@@ -84,6 +84,7 @@ fn loads(file: &File, granule: u64) -> Result<(), Error> {
 fn table(check: &Check<'_>) -> Result<(), Error> {
     let header = &check.new.header;
     let start = header.e_phoff.get(LE);
+    // The file may be without a table.
     let last = start.saturating_add(u64::from(header.e_phnum.get(LE)) * 56).saturating_sub(1);
     let (old, new) = (check.old.address_of(start), check.new.address_of(start));
     if old != new {
@@ -153,12 +154,9 @@ enum Backing {
 /// Returns the source of the memory at `address`, its end, and its flags.
 fn backing(file: &File, address: u64) -> Option<(Backing, u64, ProgramFlags)> {
     let load = file.load_at(address)?;
-    let start = load.p_vaddr.get(LE);
-    let from_file = start.saturating_add(load.p_filesz.get(LE));
-    let (backing, to) = if address < from_file {
-        (Backing::File(load.p_offset.get(LE).saturating_add(address - start)), from_file)
-    } else {
-        (Backing::Zeros, end(load))
+    let (backing, to) = match file.offset_of(address) {
+        Some(offset) => (Backing::File(offset), loaded(load).end),
+        None => (Backing::Zeros, end(load)),
     };
     Some((backing, to, load.p_flags.get(LE)))
 }
@@ -188,7 +186,7 @@ fn memory(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
                 _ => Some(0),
             };
             if let Some(skip) = difference {
-                return Err(fault(at.saturating_add(skip), "memory differs"));
+                return Err(fault(at + skip, "memory differs"));
             }
             at = to;
         }

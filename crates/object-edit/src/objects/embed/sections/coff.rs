@@ -19,7 +19,7 @@ use super::super::slice;
 use super::{NewSection, NewSections};
 use crate::error::Error;
 use crate::objects::coff::{Header, LIMIT, Object, STRING_SIZE_LEN, long_name, narrow, too_large};
-use crate::pod::{LE, first};
+use crate::pod::{LE, first, rest};
 
 pub(super) fn lay_out<'a>(
     object: &'a [u8],
@@ -28,26 +28,24 @@ pub(super) fn lay_out<'a>(
     let end = object.len() as u64;
     let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
         Object::of_bytes(object)?;
-    let strings = strings.get(4..).unwrap_or_default();
+    let strings = rest(&strings, STRING_SIZE_LEN);
     let mut new = NewSections::of(object);
     if entries.is_empty() {
         new.keep(0..end);
         return Ok(new);
     }
 
-    let count = header.sections().saturating_add(entries.len() as u64);
-    let headers = SECTION_HEADER_LEN.saturating_mul(entries.len() as u64);
-    let contents_at = symbols.start.saturating_add(headers);
+    let count = header.sections() + entries.len() as u64;
+    let headers = SECTION_HEADER_LEN * entries.len() as u64;
+    let contents_at = symbols.start + headers;
     let mut next_contents = contents_at;
     let mut next_address = sections.last().map_or(0, |last| {
-        u64::from(last.virtual_address.get(LE)).saturating_add(last.virtual_size.get(LE).into())
+        u64::from(last.virtual_address.get(LE)) + u64::from(last.virtual_size.get(LE))
     });
     let mut new_strings = Vec::new();
     let mut added = Vec::with_capacity(entries.len());
     for entry in entries {
-        let name_at = STRING_SIZE_LEN
-            .saturating_add(strings.len() as u64)
-            .saturating_add(new_strings.len() as u64);
+        let name_at = STRING_SIZE_LEN + (strings.len() + new_strings.len()) as u64;
         new_strings.extend_from_slice(entry.name);
         new_strings.push(0);
         // Nothing to point to.
@@ -58,26 +56,25 @@ pub(super) fn lay_out<'a>(
         section.virtual_size = section.size_of_raw_data;
         section.virtual_address = narrow(next_address)?;
         added.push(section);
+        // Asked for by the caller, and may be too large to lay out.
         next_contents = next_contents.saturating_add(entry.size);
         next_address = next_address.saturating_add(entry.size);
     }
 
-    let mut note = slice(object, 0..header.len()).unwrap_or_default().to_vec();
+    let mut note = header.bytes().to_vec();
     note.extend_from_slice(bytes_of(&narrow(end)?));
     // Some tools write 0 for a table without strings; so it is for no table at all.
-    let size_at = symbols.end..symbols.end.saturating_add(STRING_SIZE_LEN).min(strings_end);
+    let size_at = symbols.end..strings_end.min(symbols.end + STRING_SIZE_LEN);
     note.extend(slice(object, size_at).and_then(<[u8]>::first_chunk::<4>).unwrap_or(&[0; 4]));
 
-    let strings_len = STRING_SIZE_LEN
-        .saturating_add(strings.len() as u64)
-        .saturating_add(new_strings.len() as u64);
+    let strings_len = STRING_SIZE_LEN + (strings.len() + new_strings.len()) as u64;
     let symbols_at = next_contents.saturating_add(note.len() as u64);
     let moves = Moves {
         headers_end,
         headers,
         tables: symbols.start..strings_end,
-        inserted: symbols_at.saturating_sub(contents_at),
-        grown: symbols.end.saturating_add(strings_len).saturating_sub(strings_end),
+        inserted: symbols_at - contents_at,
+        grown: symbols.end + strings_len - strings_end,
         // Even what lies nowhere moves, or else it could not be told from what moved there.
         end: u64::MAX,
     };
@@ -96,7 +93,7 @@ pub(super) fn lay_out<'a>(
     new.put(&note);
     new.keep(symbols.start..symbols.end);
     new.put(bytes_of(&narrow(strings_len)?));
-    new.keep(symbols.end.saturating_add(STRING_SIZE_LEN)..strings_end);
+    new.keep(symbols.end + STRING_SIZE_LEN..strings_end);
     new.put(&new_strings);
     new.keep(strings_end..end);
     new.within(LIMIT).ok_or_else(|| too_large(symbols_at))

@@ -27,6 +27,7 @@ use crate::objects::elf_object::{FORMAT, Object};
 use crate::objects::strings::string_at;
 use crate::output::{self, Input, Output};
 use crate::pod::{entries as table_of, first};
+use crate::tables::sized;
 
 pub(super) fn lay_out<'a, H: ElfHeader>(
     object: &'a [u8],
@@ -85,7 +86,7 @@ pub(super) fn lay_out<'a, H: ElfHeader>(
     new.keep(header_len..object.len() as u64);
     entries.iter().for_each(|entry| new.add(entry.size));
     new.put(&names);
-    new.pad_to(table_at.saturating_sub(header_len));
+    new.pad_to(table_at - header_len);
     new.put(bytes_of(&old_header));
     new.put(bytes_of_slice(&table));
     new.within(H::LIMIT).ok_or_else(|| too_large(table_at))
@@ -127,7 +128,7 @@ fn find_ends<H: ElfHeader>(
     let entry_len = size_of::<H::SectionHeader>() as u64;
     let len = window.end - window.start;
     let mut file_header = |at: u64| {
-        let range = at..at.saturating_add(header_len);
+        let range = sized(at, header_len);
         let bytes = read(source, window, range)?.filter(|bytes| bytes.starts_with(b"\x7fELF"));
         let header = bytes.as_deref().and_then(first::<H>);
         io::Result::Ok(header.zip(bytes))
@@ -139,7 +140,7 @@ fn find_ends<H: ElfHeader>(
     let mut count_at = |header: &H| match header.e_shnum(e) {
         0 => {
             let shoff = header.e_shoff(e).into();
-            let null = read(source, window, shoff..shoff.saturating_add(entry_len))?;
+            let null = read(source, window, sized(shoff, entry_len))?;
             let null = null.as_deref().and_then(first).as_ref().map(H::section);
             Ok(null.map_or(0, |null| null.size))
         }

@@ -102,7 +102,7 @@ fn write<W: Write + ?Sized>(
             range: Range<u64>,
             out: &mut W,
         ) -> Result<(), Error> {
-            if copy_range(self.0, &range, out)? == range.end.saturating_sub(range.start) {
+            if copy_range(self.0, &range, out)? == range.end - range.start {
                 Ok(())
             } else {
                 Err(Error::input_changed())

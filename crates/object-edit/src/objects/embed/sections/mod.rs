@@ -18,6 +18,7 @@ use crate::error::{Error, ErrorKind};
 use crate::objects::elf_class::by_class;
 use crate::objects::{coff as coff_object, elf_object};
 use crate::output::{self, Input, Output, Part};
+use crate::tables::sized;
 
 /// Limit of successive removals of sections that [`NewSections`] added. Tools add once; a hostile file must not keep
 /// its reader busy.
@@ -107,7 +108,7 @@ impl<'a> NewSections<'a> {
     pub(super) fn add(&mut self, size: u64) {
         let start = self.parts.size();
         self.parts.push_input(Input::New(self.places.len()), 0..size);
-        self.places.push(start..start.saturating_add(size));
+        self.places.push(sized(start, size));
     }
 
     /// Returns the result if it has at most this many bytes, and fewer than 2^64.
@@ -193,12 +194,11 @@ impl<'a> NewSections<'a> {
             };
             let found = io::copy(&mut reader.by_ref().take(expected), writer)?;
             // One more byte tells contents that are too long.
-            let found = found.saturating_add(io::copy(&mut reader.take(1), &mut io::sink())?);
-            let complete = index.saturating_add(1) == sizes.len();
+            let found = found + io::copy(&mut reader.take(1), &mut io::sink())?;
+            let complete = index + 1 == sizes.len();
             if found == expected && complete && contents.next().is_some() {
                 let expected = sizes.len();
-                let found = expected.saturating_add(1);
-                return Err(Error::entry_count(expected, found).into());
+                return Err(Error::entry_count(expected, expected + 1).into());
             }
             Ok(found)
         })

@@ -19,6 +19,7 @@ use super::{NewSection, NewSections, with_capacity};
 use crate::error::Error;
 use crate::objects::error::ObjectPart;
 use crate::objects::wasm::{CUSTOM, HEADER, Head, head, leb128, read_leb128};
+use crate::tables::sized;
 
 const FORMAT: &str = "WebAssembly";
 const LIMIT: u64 = u32::MAX as u64;
@@ -69,7 +70,7 @@ pub(super) fn remove(object: &[u8], prefix: &[u8]) -> Result<Option<Vec<u8>>, Er
     let mut kept_end = HEADER.len() as u64;
     let (mut end, mut found) = (kept_end, false);
     sections(object, |section| {
-        end = end.saturating_add(section.bytes.len() as u64);
+        end += section.bytes.len() as u64;
         if section.is_named(prefix) {
             found = true;
         } else {
@@ -81,7 +82,7 @@ pub(super) fn remove(object: &[u8], prefix: &[u8]) -> Result<Option<Vec<u8>>, Er
         return Ok(None);
     }
     let mut place = vec![CUSTOM];
-    place.extend(leb128((PLACE.len() as u64).saturating_add(1), 5));
+    place.extend(leb128(PLACE.len() as u64 + 1, 5));
     place.extend(leb128(PLACE.len() as u64, 1));
     place.extend_from_slice(PLACE);
     let mut rest = with_capacity(kept_end)?;
@@ -91,7 +92,7 @@ pub(super) fn remove(object: &[u8], prefix: &[u8]) -> Result<Option<Vec<u8>>, Er
         if at < kept_end {
             rest.extend_from_slice(if section.is_named(prefix) { &place } else { section.bytes });
         }
-        at = at.saturating_add(section.bytes.len() as u64);
+        at += section.bytes.len() as u64;
         Ok(())
     })?;
     Ok(Some(rest))
@@ -104,7 +105,7 @@ fn sections<'a>(
 ) -> Result<(), Error> {
     let field = |field, offset, expected| {
         let found = object.get(usize::try_from(offset).unwrap_or(usize::MAX));
-        let found = found.copied().unwrap_or_default().into();
+        let found = found.map_or(0, |&byte| byte.into());
         Error::field(FORMAT, field, offset, found, expected)
     };
     if !object.starts_with(&HEADER) {
@@ -116,28 +117,28 @@ fn sections<'a>(
         let part = ObjectPart::Section(number);
         let beyond_end =
             |range: Range<u64>| Error::outside(FORMAT, part, range.start, range.end, end);
-        let rest = slice(object, at..end).unwrap_or_default();
         let expected = "a number in at most five bytes, of 32 bits";
-        let Head { id, head_len, len } =
-            head(rest).ok_or_else(|| field("section size", at.saturating_add(1), expected))?;
-        let contents_at = at.saturating_add(head_len);
-        let section_end = contents_at.saturating_add(len);
+        let Head { id, head_len, len } = slice(object, at..end)
+            .and_then(head)
+            .ok_or_else(|| field("section size", at + 1, expected))?;
+        let contents_at = at + head_len;
+        let section_end = contents_at + len;
         let contents = slice(object, contents_at..section_end);
         let contents = contents.ok_or_else(|| beyond_end(contents_at..section_end))?;
         let name = match id {
             CUSTOM => {
                 let (len, leb128_len) = read_leb128(contents)
                     .ok_or_else(|| field("length of a section name", contents_at, expected))?;
-                let name = slice(contents, leb128_len..leb128_len.saturating_add(len));
+                let name = slice(contents, sized(leb128_len, len));
                 let expected = "at most the length of the section";
                 let too_long = || field("length of a section name", contents_at, expected);
                 Some(name.ok_or_else(too_long)?)
             }
             _ => None,
         };
-        let bytes = slice(object, at..section_end).unwrap_or_default();
+        let bytes = slice(object, at..section_end).ok_or_else(|| beyond_end(at..section_end))?;
         f(Section { name, bytes })?;
-        (at, number) = (section_end, number.saturating_add(1));
+        (at, number) = (section_end, number + 1);
     }
     Ok(())
 }
