@@ -41,27 +41,28 @@ impl Environment {
 
 impl Tree for Environment {
     fn entries(&self, directory: &[u8]) -> io::Result<Vec<(Vec<u8>, EntryKind)>> {
-        let entries = self.0.entries(&input::path(directory)).map_err(plain)?;
+        let entries = self.0.entries(&input::path(directory)).map_err(|error| plain(&error))?;
         Ok(entries.into_iter().map(|(name, kind)| (input::bytes(name), entry(kind))).collect())
     }
 
     fn look(&self, directory: &[u8], names: &BTreeSet<Vec<u8>>) -> io::Result<Vec<Looked>> {
-        let directory = self.0.directory(&input::path(directory)).map_err(plain)?;
+        let directory = self.0.directory(&input::path(directory)).map_err(|error| plain(&error))?;
         let look = |name: &Vec<u8>| {
-            let found = directory.look(input::path(name).as_os_str()).map_err(plain)?;
+            let found =
+                directory.look(input::path(name).as_os_str()).map_err(|error| plain(&error))?;
             Ok(found.map(|found| entry(found.kind)))
         };
         Ok(names.iter().map(look).collect())
     }
 
     fn read(&self, file: &[u8], most: u64) -> io::Result<Vec<u8>> {
-        self.0.read_list(&input::path(file), most).map_err(plain)
+        self.0.read_list(&input::path(file), most).map_err(|error| plain(&error))
     }
 }
 
 /// Returns an error without its number.
-fn plain(error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), report::reason(&error))
+fn plain(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), report::reason(error))
 }
 
 fn entry(kind: Kind) -> EntryKind {

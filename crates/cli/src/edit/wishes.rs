@@ -20,6 +20,6 @@ impl Wishes {
     /// Returns the places that lose all their device images, if they can be edited, and the targets of these.
     pub(crate) fn emptied(&self, file: &EditableFile) -> impl Iterator<Item = (String, String)> {
         let emptied = self.edit.emptied(file).into_iter();
-        emptied.map(|one| (one.place, names(one.images.into_iter())))
+        emptied.map(|one| (one.place, names(one.images)))
     }
 }
