@@ -28,7 +28,7 @@ const MOST: [Line; 22] = [
     ("kpack", [4, 3, 1]),
     ("llvm-bitcode", [29, 16, 6]),
     ("nv-fatbin", [40, 13, 7]),
-    ("object-edit", [95, 16, 15]),
+    ("object-edit", [95, 14, 15]),
     ("offload-binary", [10, 8, 3]),
     ("offload-link", [0, 4, 2]),
     ("samples", [1, 4, 2]),

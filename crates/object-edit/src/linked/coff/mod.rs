@@ -134,8 +134,7 @@ fn places(object: &Object) -> impl Iterator<Item = WalkedSection<'_>> {
         !section.characteristics.get(LE).contains(IMAGE_SCN_CNT_UNINITIALIZED_DATA)
     };
     sections.filter(move |(_, (section, _))| in_file(section)).map(|(index, (section, parts))| {
-        let name = object.name_on(section);
-        let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+        let name = until_nul(object.name_on(section));
         WalkedSection { index, range: absolute(object.window.start, &parts.contents), name }
     })
 }

@@ -45,7 +45,7 @@ pub(crate) fn edit(
 fn places<H: ElfHeader>(object: &Object<H>) -> impl Iterator<Item = WalkedSection<'_>> {
     let sections = object.sections.iter().enumerate().skip(1);
     sections.filter(|(_, section)| section.kind != SHT_NOBITS).map(|(index, section)| {
-        let name = object.name_on(section).split(|&byte| byte == 0).next().unwrap_or_default();
+        let name = until_nul(object.name_on(section));
         WalkedSection { index, range: object.place(section), name }
     })
 }
