@@ -40,8 +40,8 @@ pub(crate) struct Args {
     /// Sort by a measure, the largest first, or by name [default: code]
     ///
     /// With several GPUs the columns show this measure.
-    #[arg(long, value_name = "MEASURE", value_parser = key, default_value = "code", hide_default_value = true)]
-    sort: Key,
+    #[arg(long, value_name = "MEASURE", value_parser = key)]
+    sort: Option<Key>,
     /// Show at most N kernels of each table
     #[arg(long, value_name = "N")]
     top: Option<usize>,

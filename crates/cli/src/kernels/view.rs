@@ -39,7 +39,7 @@ pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) ->
         ls::heading(out, file, summary, 0)?;
     }
     let list = &found.list;
-    let key = args.sort;
+    let key = args.sort.unwrap_or(Key::By(Measure::Code));
     let rows: Vec<&ListedKernel> = list.distinct().collect();
     let targets = targets(list, &rows);
     if args.images {
