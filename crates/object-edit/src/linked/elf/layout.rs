@@ -126,7 +126,7 @@ impl Task<'_> {
         }
         let far = self.slot.evicted.iter().map(|&index| self.section_size(index));
         let needed = extents.iter().map(|extent| extent.end - extent.start).chain(far).sum();
-        // The end is that of a page, which may be before the start.
+        // The end is the end of a page, which may be before the start.
         let available = self.slot.end(PAGE).saturating_sub(self.slot.start);
         Error::no_room(needed, available)
     }

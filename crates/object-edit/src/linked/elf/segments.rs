@@ -96,7 +96,7 @@ impl Map {
             Some(grown) if old >= grown.before => (grown.before, grown.rest),
             _ => (self.segment.end, self.rest),
         };
-        // What has no bytes may say that it lies anywhere.
+        // A segment without bytes may say that it lies anywhere.
         old.checked_sub(from).map_or(old, |into| to.saturating_add(into))
     }
 }
