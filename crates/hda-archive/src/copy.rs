@@ -108,7 +108,7 @@ impl<W: Write> Copier<'_, W> {
         let mut fingerprint = Fingerprint::default();
         let mut left = planned.size;
         while left > 0 {
-            let size = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK);
+            let size = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
             let Some(bytes) = self.read(size)? else {
                 return Ok(false);
             };
@@ -124,7 +124,7 @@ impl<W: Write> Copier<'_, W> {
     /// Reads bytes, [`CHUNK`] at most; `None` when the input ends before.
     fn read(&mut self, size: usize) -> Result<Option<&[u8]>, Error> {
         self.room(size)?;
-        let room = self.chunk.get_mut(self.filled..self.filled + size).unwrap_or_default();
+        let room = self.chunk.split_at_mut(self.filled).1.split_at_mut(size).0;
         match self.input.read_exact(room) {
             Ok(()) => {
                 self.filled += size;
@@ -141,7 +141,7 @@ impl<W: Write> Copier<'_, W> {
         if self.chunk.len() - self.filled < size {
             self.flush()?;
         }
-        Ok(self.chunk.get_mut(self.filled..self.filled + size).unwrap_or_default())
+        Ok(self.chunk.split_at_mut(self.filled).1.split_at_mut(size).0)
     }
 
     fn flush(&mut self) -> Result<(), Error> {

@@ -191,7 +191,7 @@ impl fmt::Debug for LayoutBuilder {
 }
 
 fn to_u64(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
+    len as u64
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use byte_parts::{ReadSeek, Source, seek_position};
+use byte_parts::{ReadSeek, Source, Window, seek_position};
 
 use crate::error::Error;
 use crate::pod::rest;
@@ -71,8 +71,7 @@ pub fn of_bytes(bytes: impl Into<Vec<u8>>) -> Output {
 /// Returns whether an output is this range of the edited file, unchanged.
 #[must_use]
 pub fn is_copy_of(output: &Output, range: &Range<u64>) -> bool {
-    output.size() == range.end.saturating_sub(range.start)
-        && copies(output, &(0..output.size()), range.start)
+    output.size() == Window::new(range).len() && copies(output, &(0..output.size()), range.start)
 }
 
 /// Returns whether the bytes of the output in `range` are the bytes of the edited file from `from` on, unchanged.
@@ -134,9 +133,10 @@ impl OutputReader<'_> {
         let output = self.output;
         let Some((start, part)) = output.at(self.position) else { return Ok(0) };
         let from = self.position - start;
-        let left = usize::try_from(part.size() - from).unwrap_or(usize::MAX);
-        let want = left.min(buf.len());
-        let buf = buf.get_mut(..want).unwrap_or_default();
+        let buf = match usize::try_from(part.size() - from) {
+            Ok(left) if left < buf.len() => buf.split_at_mut(left).0,
+            _ => buf,
+        };
         let n = match part {
             Part::Input(Input::File, range) => {
                 self.file.seek(SeekFrom::Start(range.start + from))?;
@@ -148,11 +148,11 @@ impl OutputReader<'_> {
             Part::Bytes(bytes) => copy_from(buf, bytes, from),
             Part::Zeros(_) => {
                 buf.fill(0);
-                want
+                buf.len()
             }
         };
         self.position += n as u64;
-        if n == 0 && want > 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(n) }
+        if n == 0 && !buf.is_empty() { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(n) }
     }
 }
 
@@ -160,8 +160,10 @@ impl Read for OutputReader<'_> {
     /// Reads as many parts as there is room for, because parts may be a few bytes each.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let mut done = self.read_part(buf)?;
-        while done < buf.len() && self.is_cheap() {
-            match self.read_part(buf.get_mut(done..).unwrap_or_default()) {
+        while let Some(rest @ [_, ..]) = buf.get_mut(done..)
+            && self.is_cheap()
+        {
+            match self.read_part(rest) {
                 Ok(n) if n > 0 => done += n,
                 // An error comes again.
                 _ => break,

@@ -21,9 +21,8 @@ pub(super) fn for_each(
     let mut at = range.start;
     let mut number = 0;
     let chunk_len = CHUNK - CHUNK % entry_len;
-    while range.end.saturating_sub(at) >= entry_len {
-        let end = at + chunk_len.min(range.end - at);
-        let chunk = source.read_range(&(at..end))?;
+    while let Some(left) = range.end.checked_sub(at).filter(|&left| left >= entry_len) {
+        let chunk = source.read_range(&(at..at + chunk_len.min(left)))?;
         for entry in chunk.chunks_exact(usize::try_from(entry_len).unwrap_or(1)) {
             f(source, number, at, entry)?;
             number += 1;
@@ -60,9 +59,16 @@ pub(super) fn sized(start: u64, size: u64) -> Range<u64> {
     start..start.saturating_add(size)
 }
 
-/// Returns a range of a file that starts at `base` in the walked file, there.
+/// Returns a range of a file that starts at `base` in the walked file, there. Headers may name any: it then ends after every file.
 pub(super) fn absolute(base: u64, range: &Range<u64>) -> Range<u64> {
     base.saturating_add(range.start)..base.saturating_add(range.end)
+}
+
+/// Returns a range of the walked file as one of the file in the window, for errors: a caller may have asked for one outside of
+/// it, which then starts or ends where the window starts.
+#[cfg(feature = "linked")]
+pub(super) fn relative(window: &Range<u64>, range: &Range<u64>) -> Range<u64> {
+    range.start.saturating_sub(window.start)..range.end.saturating_sub(window.start)
 }
 
 #[cfg(test)]

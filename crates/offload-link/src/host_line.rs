@@ -54,7 +54,7 @@ impl HostOptions {
                 continue;
             }
             let next = || words.get(index + 1).map(|word| word.as_ref().to_vec());
-            for symbol in names(&value.or_else(next).unwrap_or_default()) {
+            for symbol in value.or_else(next).iter().flat_map(|value| names(value)) {
                 if name == "wrap" {
                     roots.push([b"__wrap_", &symbol[..]].concat());
                 }

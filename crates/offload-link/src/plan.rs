@@ -303,14 +303,12 @@ impl<'i> Group<'i> {
             let text = "Linking images of SYCL offload kind with images of any other kind is not supported";
             return Err(Error::new(ErrorKind::Kinds, format!("{text}: {}", self.target)));
         }
-        if !self.target.is_linkable() {
+        if let Some(first) = self.inputs.first()
+            && !self.target.is_linkable()
+        {
             let architecture = self.target.architecture();
-            let first = self.inputs.first().map(|input| input.code.to_string());
-            let text = format!("{architecture} linking is not supported");
-            return Err(Error::new(
-                ErrorKind::Architecture,
-                format!("{text}: {}", first.unwrap_or_default()),
-            ));
+            let text = format!("{architecture} linking is not supported: {}", first.code);
+            return Err(Error::new(ErrorKind::Architecture, text));
         }
         Ok(())
     }

@@ -212,6 +212,7 @@ fn head(parts: &Parts, len: u64) -> Vec<u8> {
     for part in parts.slice(0..len).iter().take_while(|part| !matches!(part, Part::Input(..))) {
         head.push_part(part);
     }
+    // Without memory for it there is no more than before.
     head.to_vec(|_| &[]).unwrap_or_default()
 }
 

@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use byte_parts::{Budget, Source, Window};
+use byte_parts::{Budget, Source, Window, internal};
 use fat_object::FileFormat;
 use object::elf;
 use object::endian::Endianness;
@@ -142,7 +142,10 @@ impl Known {
     pub(crate) fn renumber(&mut self, numbers: &[usize]) {
         let all = self.defined.iter_mut().chain(&mut self.common).chain(&mut self.referred);
         for number in all {
-            *number = numbers.get(*number).copied().unwrap_or(usize::MAX);
+            *number = numbers.get(*number).copied().unwrap_or_else(|| {
+                internal!("a symbol without a name");
+                usize::MAX
+            });
         }
     }
 

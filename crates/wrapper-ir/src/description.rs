@@ -494,6 +494,12 @@ impl Module {
     }
 }
 
+/// Returns an integer of `bits` bits, from 1 to 64, as LLVM writes it: with its highest bit as the sign.
+pub(crate) fn sign_extend(bits: u16, value: u64) -> i64 {
+    let unused = 64 - u32::from(bits);
+    (value << unused).cast_signed() >> unused
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -639,5 +645,15 @@ mod tests {
             }
         }
         assert_eq!(next, function.locals.len());
+    }
+
+    #[test]
+    fn integers_are_sign_extended() {
+        assert_eq!(sign_extend(32, 0xFFFF_FFFF), -1);
+        assert_eq!(sign_extend(32, 0x7FFF_FFFF), 0x7FFF_FFFF);
+        assert_eq!(sign_extend(64, 0xFFFF_FFFF), 0xFFFF_FFFF);
+        assert_eq!(sign_extend(16, 0x8000), -0x8000);
+        assert_eq!(sign_extend(1, 1), -1);
+        assert_eq!(sign_extend(64, u64::MAX), -1);
     }
 }

@@ -304,7 +304,7 @@ impl<'a> Entries<'a> {
             Abi::Llvm18 | Abi::Llvm19 => u32::MAX.into(),
             Abi::Llvm22 | Abi::Current | Abi::Llvm24 => u64::MAX,
         };
-        let size_limit = u64::MAX >> (64_u16.saturating_sub(self.target.pointer_bits()));
+        let size_limit = if self.target.pointer_bits() == 32 { u32::MAX.into() } else { u64::MAX };
         for (field, value, limit) in
             [("size", entry.size, size_limit), ("data", entry.data, data_limit)]
         {

@@ -1,6 +1,6 @@
 //! Bytes inside the quotes of LLVM IR text.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
 /// The text of each byte, with its length: itself, a backslash twice, or a backslash and two hexadecimal digits.
@@ -30,22 +30,16 @@ const fn codes() -> [(usize, [u8; 3]); 256] {
     codes
 }
 
-/// Returns the bytes `byte` is written as.
-fn code(byte: u8) -> &'static [u8] {
-    let code = CODES.get(usize::from(byte)).and_then(|(len, code)| code.get(..*len));
-    code.unwrap_or_default()
-}
-
 /// Text or bytes as LLVM writes them between quotes.
 pub(crate) struct Escaped<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for byte in self.0 {
-            // Every code is ASCII.
-            f.write_str(std::str::from_utf8(code(*byte)).unwrap_or_default())?;
-        }
-        Ok(())
+        self.0.iter().try_for_each(|&byte| match byte {
+            b'\\' => f.write_str("\\\\"),
+            b' '..=b'~' if byte != b'"' => f.write_char(byte.into()),
+            _ => write!(f, "\\{byte:02X}"),
+        })
     }
 }
 
@@ -75,7 +69,7 @@ impl<W: Write> Escape<W> {
 impl<W: Write> Write for Escape<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let chunk = bytes.get(..CHUNK).unwrap_or(bytes);
-        if self.buffer.len().saturating_add(chunk.len() * 3) > CHUNK * 3 {
+        if self.buffer.len() + chunk.len() * 3 > CHUNK * 3 {
             self.drain()?;
         }
         for byte in chunk {

@@ -97,24 +97,24 @@ impl<'a> Image<'a> {
             return Err(Error::after_package(image, package.size(), self.size));
         }
         // Inside the offload binary, as was checked.
-        let range = |entry: Entry<'_>| {
-            entry.image_offset()..entry.image_offset().saturating_add(entry.image_size())
-        };
+        let range =
+            |entry: Entry<'_>| entry.image_offset()..entry.image_offset() + entry.image_size();
         Ok(package.entries().map(range).collect())
     }
 
-    /// Returns the offload binary at an offset in image `image`, checked: it has images, and all are of the kind.
+    /// Returns the offload binary at an offset in image `image`, checked: it ends there, has images, and all are of the kind.
     pub(crate) fn package(
         &self,
         image: usize,
         offset: u64,
         kind: OffloadKind,
     ) -> Result<OffloadBinary<'_>, Error> {
-        let size = self.size.saturating_sub(offset);
+        let size = self.size - offset;
         let head = usize::try_from(offset).ok().and_then(|offset| self.head.get(offset..));
+        // None of it may be in memory yet.
         let package = OffloadBinary::parse_prefix(head.unwrap_or_default(), size);
         let package = package.map_err(|error| match (error.needed(), error.compressed()) {
-            (Some(needed), _) => Error::head_too_short(image, needed.saturating_add(offset)),
+            (Some(needed), _) => Error::head_too_short(image, offset + needed),
             (_, Some(binary)) if size > binary.padded_size() => {
                 Error::after_package(image, binary.size(), size)
             }

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Read, Write};
 use byte_parts::{Inputs, Layout, Streams};
 
 use crate::description::{
-    Constant, Function, Global, Instruction, Linkage, Module, Operation, Type, Value,
+    Constant, Function, Global, Instruction, Linkage, Module, Operation, Type, Value, sign_extend,
 };
 use crate::error::Error;
 use crate::escape::{Escape, Escaped};
@@ -215,10 +215,7 @@ impl fmt::Display for Plain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Constant::Int { bits, value } => {
-                // LLVM writes integers with a sign.
-                let unused = 64_u32.saturating_sub((*bits).into());
-                let value = value.checked_shl(unused).unwrap_or(0).cast_signed();
-                write!(f, "{}", value.checked_shr(unused).unwrap_or(0))
+                write!(f, "{}", sign_extend(*bits, *value))
             }
             Constant::Null => f.write_str("null"),
             // The caller, which has its bytes, writes an image.

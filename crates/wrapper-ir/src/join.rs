@@ -110,8 +110,12 @@ impl Module {
             })
         };
         let new = |name: &Name| {
-            let mut names = (1_u32..).map(|number| format!("{name}.{number}"));
-            let free = names.find(|name| is_free(name)).unwrap_or_default();
+            let mut number = 1_u32;
+            let mut free = format!("{name}.{number}");
+            while !is_free(&free) {
+                number += 1;
+                free = format!("{name}.{number}");
+            }
             (name.clone(), Cow::Owned(free))
         };
         names.map(new).collect()

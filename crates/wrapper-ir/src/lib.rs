@@ -209,5 +209,5 @@ pub use wrapper::Wrapper;
 
 /// Returns a length in memory as formats count; no platform has more than 64 bits.
 fn to_u64(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
+    len as u64
 }

@@ -108,17 +108,17 @@ impl Target {
         let mut i64_align = 4;
         for specification in data_layout.split('-') {
             let mut parts = specification.split(':');
-            match (parts.next().unwrap_or_default(), parts.next(), parts.next()) {
-                ("e", None, None) => endian = Endian::Little,
-                ("E", None, None) => endian = Endian::Big,
-                ("m", Some("e" | "m"), None) => format = Some(ObjectFormat::Elf),
-                ("m", Some("w" | "x"), None) => format = Some(ObjectFormat::Coff),
-                ("m", Some("o"), None) => format = Some(ObjectFormat::MachO),
-                ("p" | "p0", Some("32"), Some("32")) => pointer_bits = 32,
-                ("p" | "p0", Some("64"), Some("64")) => pointer_bits = 64,
-                ("i64", Some("32"), _) => i64_align = 4,
-                ("i64", Some("64"), _) => i64_align = 8,
-                ("m" | "p" | "p0" | "i64", ..) => return Err(unsupported(specification)),
+            match (parts.next(), parts.next(), parts.next()) {
+                (Some("e"), None, None) => endian = Endian::Little,
+                (Some("E"), None, None) => endian = Endian::Big,
+                (Some("m"), Some("e" | "m"), None) => format = Some(ObjectFormat::Elf),
+                (Some("m"), Some("w" | "x"), None) => format = Some(ObjectFormat::Coff),
+                (Some("m"), Some("o"), None) => format = Some(ObjectFormat::MachO),
+                (Some("p" | "p0"), Some("32"), Some("32")) => pointer_bits = 32,
+                (Some("p" | "p0"), Some("64"), Some("64")) => pointer_bits = 64,
+                (Some("i64"), Some("32"), _) => i64_align = 4,
+                (Some("i64"), Some("64"), _) => i64_align = 8,
+                (Some("m" | "p" | "p0" | "i64"), ..) => return Err(unsupported(specification)),
                 _ => {}
             }
         }
@@ -191,9 +191,13 @@ impl Target {
 
 /// Returns whether a RISC-V target of rustc lacks registers for `double`: its name lists extensions without `d` and `g`.
 fn has_soft_float(name: &str) -> bool {
-    let arch = name.split('-').next().unwrap_or_default();
-    let extensions = arch.strip_prefix("riscv64").unwrap_or_default();
-    extensions.starts_with('i') && !extensions.contains('d')
+    let extensions = architecture(name).strip_prefix("riscv64");
+    extensions.is_some_and(|all| all.starts_with('i') && !all.contains('d'))
+}
+
+/// Returns the first part of a triple.
+pub(crate) fn architecture(triple: &str) -> &str {
+    triple.split_once('-').map_or(triple, |(architecture, _)| architecture)
 }
 
 /// The triple.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::host::{SectionChange, SectionEdit};
 use super::moves::Changed;
 use crate::error::Error;
+use crate::tables::relative;
 
 /// A section of an object, as the walk knows it, too.
 pub(super) struct WalkedSection<'o> {
@@ -38,10 +39,8 @@ pub(super) fn numbered<'o>(
         let sections = wanted.get_mut(&(start, end));
         let indices = sections.and_then(|sections| sections.get_mut(edit.name.as_str()));
         let index = indices.and_then(VecDeque::pop_front).ok_or_else(|| {
-            Error::shared_bytes(
-                start.saturating_sub(window.start),
-                end.saturating_sub(window.start),
-            )
+            let inside = relative(window, &edit.range);
+            Error::shared_bytes(inside.start, inside.end)
         })?;
         numbered.push((index, edit));
     }

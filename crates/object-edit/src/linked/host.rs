@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use byte_parts::Source;
+
+use crate::error::Error;
 use crate::output::{self, Output};
 
 /// The change of one section.
@@ -72,6 +75,20 @@ pub struct Edited {
 impl Edited {
     pub(crate) fn new(parts: Output) -> Self {
         Edited { parts, zeroed: 0, signature_dropped: false }
+    }
+
+    /// Edits an output as if it were a file already. New images cannot be read.
+    pub(crate) fn again(
+        old: &Output,
+        source: &mut Source<'_>,
+        edit: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Self, Error>,
+    ) -> Result<Self, Error> {
+        let mut edited = Edited::new(Output::new());
+        let parts = output::edited(old, source, |source, window| {
+            edited = edit(source, window)?;
+            Ok(Some(std::mem::take(&mut edited.parts)))
+        })?;
+        Ok(Edited { parts, ..edited })
     }
 }
 

@@ -11,11 +11,10 @@ use byte_parts::Source;
 use crate::error::{Error, ErrorKind};
 use crate::linked::edit::Format;
 use crate::linked::host::{Edited, HostContext, Options};
-use crate::linked::read::u64_at;
-use crate::linked::registration::{HIP, HIP_MOVED};
+use crate::linked::registered::{RegisteredWith, wrappers};
+use crate::linked::registration::Record;
 use crate::linked::{elf, pe};
 use crate::output::{NewInputs, Output};
-use crate::tables::sized;
 
 /// A wrapper that registers device code with HIP's runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,19 +39,14 @@ pub fn hip_wrappers(
     window: &Range<u64>,
     format: Format,
 ) -> Result<Vec<HipWrapper>, Error> {
-    let read = match format {
-        Format::LinkedElf => elf::moved_out::targets,
-        Format::Pe => pe::moved_out::targets,
-        Format::ElfObject | Format::Coff => return Ok(Vec::new()),
-    };
-    let (found, is_moved_out) = match read(source, window, &HIP) {
-        Err(error) if error.is_moved_out() => (read(source, window, &HIP_MOVED)?, true),
-        found => (found?, false),
-    };
+    let (with, found) = wrappers(source, window, format, RegisteredWith::Hip)?;
+    let is_moved_out = with == RegisteredWith::HipMovedOut;
     let mut all = Vec::new();
     for (wrapper, led) in found {
-        let word = source.read_range(&sized(wrapper.saturating_add(16), 8))?;
-        all.push(HipWrapper { target: led.flatten(), index: u64_at(&word, 0), is_moved_out });
+        let mut record = Record::default();
+        source.read_exact_at(wrapper, record.as_flattened_mut())?;
+        let [_, _, index] = record.map(u64::from_le_bytes);
+        all.push(HipWrapper { target: led.flatten(), index, is_moved_out });
     }
     Ok(all)
 }
@@ -89,7 +83,8 @@ pub fn move_out(
 ///
 /// # Errors
 ///
-/// As [`edit`](crate::edit()); [`Contents`](crate::ErrorKind::Contents) if there is not a place for each wrapper.
+/// As [`edit`](crate::edit()); [`Contents`](crate::ErrorKind::Contents) if there is not a place for each wrapper, or one is not
+/// in the contents.
 pub fn move_in(
     source: &mut Source<'_>,
     window: &Range<u64>,
@@ -114,19 +109,28 @@ fn unsupported() -> Error {
 /// The first bytes of device code that is to come, for the checks of an edit.
 pub(crate) const PLACEHOLDER: &[u8; 4] = b"CCOB";
 
-/// Checks that each wrapper gets the place of its bundle.
-pub(crate) fn check_offsets(offsets: &[u64], wrappers: usize) -> Result<(), Error> {
-    if offsets.len() == wrappers {
-        return Ok(());
-    }
-    let text = format!("places of {} bundles for {wrappers} wrappers", offsets.len());
+/// Checks that each wrapper gets a place in contents of this size.
+pub(crate) fn check_offsets(offsets: &[u64], wrappers: usize, size: u64) -> Result<(), Error> {
+    let text = match offsets.iter().find(|&&offset| offset >= size) {
+        _ if offsets.len() != wrappers => {
+            format!("places of {} bundles for {wrappers} wrappers", offsets.len())
+        }
+        Some(offset) => format!("a bundle at {offset:#x} of contents of {size:#x} bytes"),
+        None => return Ok(()),
+    };
     Err(Error::new(ErrorKind::Contents, text))
 }
 
+/// Returns the addresses of the bundles at these offsets of contents that lie at `start`.
+pub(crate) fn at_offsets(start: u64, offsets: &[u64]) -> Result<Vec<u64>, Error> {
+    let addresses = offsets.iter().map(|offset| start.checked_add(*offset));
+    addresses.collect::<Option<_>>().ok_or_else(Error::input_changed)
+}
+
 /// Returns device code that is to come, of this size.
-pub(crate) fn placeholder(size: usize) -> Output {
+pub(crate) fn placeholder(size: u64) -> Output {
     let mut contents = Output::new();
     contents.push_bytes(PLACEHOLDER);
-    contents.pad_to(size as u64);
+    contents.pad_to(size);
     contents
 }

@@ -6,6 +6,7 @@ use super::host::SectionChange;
 use super::relayout::{Piece, lay_out};
 use crate::error::Error;
 use crate::output::{self, Output};
+use crate::tables::sized;
 
 /// Relocations relative to their own place have the distance from there to the end of the instruction in their
 /// addend: so much may lie between what they say and what they mean.
@@ -159,14 +160,13 @@ impl Moves {
         else {
             return Point { offset: at, exact: true, item: 0 };
         };
-        // The value of a symbol, which may be anything.
-        let into = at - item.old.start;
-        let moved = item.new.start.saturating_add(into);
+        let into = (at - item.old.start).min(item.new.end - item.new.start);
+        let moved = item.new.start + into;
         let (offset, exact) = match item.fate {
             Fate::Gone if at < item.old.end => (item.new.start, false),
             Fate::Kept if at < item.old.end => (moved, true),
-            Fate::Changed if at < item.old.end => (moved.min(item.new.end), into == 0),
-            // After the last one, the old contents follow.
+            Fate::Changed if at < item.old.end => (moved, at == item.old.start),
+            // After the last one, the old contents follow. It may be the value of a symbol, which may be anything.
             _ if behind == self.items.len() => {
                 (item.new.end.saturating_add(at - item.old.end), true)
             }
@@ -182,10 +182,11 @@ impl Moves {
 
     /// Returns the size of a symbol with this value and size.
     pub(super) fn size(&self, at: u64, size: u64) -> u64 {
-        let end = at.saturating_add(size);
+        let end = sized(at, size).end;
         let ends = self.items.partition_point(|item| item.old.end < end);
         let item = self.items.get(ends).filter(|item| item.old.end == end && item.old.start >= at);
         let end = item.map_or_else(|| self.value(end), |item| item.new.end);
+        // It has none if its bytes are gone.
         end.saturating_sub(self.value(at))
     }
 
@@ -208,9 +209,11 @@ impl Moves {
             (_, None) => return Ok(None),
             (addend, Some((index, first))) => {
                 let safe = match (addend, of_section) {
-                    (Addend::About(about), true) => symbol
-                        .checked_add_signed(about)
-                        .is_none_or(|at| at.saturating_add(BIAS) < first.old.start),
+                    (Addend::About(about), true) => {
+                        symbol.checked_add_signed(about).is_none_or(|at| {
+                            at.checked_add(BIAS).is_some_and(|end| end < first.old.start)
+                        })
+                    }
                     (Addend::About(about), false) => about.unsigned_abs() <= BIAS,
                     (_, of_section) => !of_section,
                 };

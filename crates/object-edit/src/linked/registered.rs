@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use byte_parts::Source;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::linked::edit::Format;
 use crate::linked::registration::{CUDA, HIP, HIP_MOVED, Registration};
 use crate::linked::{elf, pe};
@@ -56,25 +56,58 @@ pub fn registered(
     window: &Range<u64>,
     format: Format,
 ) -> Result<Vec<Registered>, Error> {
-    let read = match format {
-        Format::LinkedElf => elf::moved_out::targets,
-        Format::Pe => pe::moved_out::targets,
-        Format::ElfObject | Format::Coff => return Ok(Vec::new()),
-    };
     let mut all = Vec::new();
-    for (registration, with) in [(&HIP, RegisteredWith::Hip), (&CUDA, RegisteredWith::Cuda)] {
-        let (found, with, registration) = match read(source, window, registration) {
-            Err(error) if error.is_moved_out() => {
-                (read(source, window, &HIP_MOVED)?, RegisteredWith::HipMovedOut, &HIP_MOVED)
-            }
-            found => (found?, with, registration),
-        };
+    for with in [RegisteredWith::Hip, RegisteredWith::Cuda] {
+        let (with, found) = wrappers(source, window, format, with)?;
         for (wrapper, led) in found {
-            let target = of(source, window, registration, led)?;
+            let target = of(source, window, with.registration(), led)?;
             all.push(Registered { with, wrapper, target });
         }
     }
     Ok(all)
+}
+
+impl RegisteredWith {
+    fn registration(self) -> &'static Registration {
+        match self {
+            RegisteredWith::Hip => &HIP,
+            RegisteredWith::HipMovedOut => &HIP_MOVED,
+            RegisteredWith::Cuda => &CUDA,
+        }
+    }
+}
+
+/// A runtime, and the offset of each of its wrappers with the place that it leads to.
+type Found = (RegisteredWith, Vec<(u64, Led)>);
+
+/// Returns the wrappers of a linked file for a runtime, in the order of their addresses. They may be those of device code that
+/// was moved out. Another file has none, or one whose headers cannot be read.
+pub(crate) fn wrappers(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    format: Format,
+    with: RegisteredWith,
+) -> Result<Found, Error> {
+    let registration = with.registration();
+    let found = match format {
+        Format::LinkedElf => elf::moved_out::targets(source, window, registration),
+        Format::Pe => pe::moved_out::targets(source, window, registration),
+        Format::ElfObject | Format::Coff => Ok(Vec::new()),
+    };
+    match found {
+        Err(error) if error.is_moved_out() && with == RegisteredWith::Hip => {
+            wrappers(source, window, format, RegisteredWith::HipMovedOut)
+        }
+        found => Ok((with, found?)),
+    }
+}
+
+/// Returns what was read of a file; `None` if it is not of the format, or malformed.
+pub(crate) fn readable<T>(file: Result<T, Error>) -> Result<Option<T>, Error> {
+    match file {
+        Err(error) if error.kind() != ErrorKind::Read => Ok(None),
+        file => file.map(Some),
+    }
 }
 
 /// A place that a pointer leads to: an offset in the file, `Some(None)` for none, `None` if it is not known.

@@ -17,6 +17,8 @@ pub(crate) const NO_MULTIPLE: &str = "not a multiple of the 24 bytes of a wrappe
 pub(crate) type Record = [[u8; 8]; 3];
 /// The offset of the pointer in a wrapper.
 pub(crate) const POINTER: u64 = 8;
+/// The offset of the last word, directly after the pointer.
+pub(crate) const NUMBER: u64 = 16;
 
 /// The way a runtime gets its device code.
 #[derive(Debug)]

@@ -87,6 +87,7 @@ pub(super) fn lay_out(window: &Range<u64>, pieces: &[Piece]) -> Result<Relayout,
             let align = piece.align.min(1 << start.trailing_zeros().min(62)).max(1);
             let off = if align < piece.align { align } else { 0 };
             let step = align + off;
+            // Sizes of outputs do not grow past the largest number.
             let aligned = |at: u64| at.saturating_add(off.wrapping_sub(at) & (step - 1));
             splices.pad_to(aligned(splices.size()));
             splices.push_input(Input::File, absolute(aligned(end).min(start)..start));

@@ -8,7 +8,7 @@ mod x86_64;
 use std::io;
 use std::ops::Range;
 
-use byte_parts::Source;
+use byte_parts::{Source, internal};
 use x86_64::{Instruction, LONGEST, decode};
 
 pub(super) use functions::{Function, settle};
@@ -192,7 +192,7 @@ impl Scanner {
     /// Visits operands of instructions: displacements from the next instruction, or, where nothing is relocated,
     /// addresses; and numbers that `movabs` adds to the address of the global offset table.
     fn x86_64(&self, address: u64, bytes: &[u8], targets: &mut Targets<'_>) {
-        let count = bytes.len().saturating_sub(2 * BEFORE);
+        let count = searched(bytes).len();
         for (window, at) in bytes.windows(BEFORE + FIELD).take(count).zip(address..u64::MAX) {
             let Some(window) = window.first_chunk::<{ BEFORE + FIELD }>() else { continue };
             // The byte before an operand: `ModR/M`, or an opcode.
@@ -225,8 +225,9 @@ impl Scanner {
     /// Visits addresses in Arm code (Architecture Reference Manual, A64): ADRP, ADR, LDR (literal); MOVZ, MOVN and MOVK
     /// where the linker knows addresses.
     fn aarch64(&mut self, address: u64, bytes: &[u8], targets: &mut Targets<'_>) {
-        let code = bytes.get(BEFORE..bytes.len().saturating_sub(BEFORE)).unwrap_or_default();
-        for (word, at) in code.as_chunks::<4>().0.iter().zip((address..u64::MAX).step_by(4)) {
+        for (word, at) in
+            searched(bytes).as_chunks::<4>().0.iter().zip((address..u64::MAX).step_by(4))
+        {
             let word = u32::from_le_bytes(*word);
             let bits = |from: u32, count: u32| u64::from(word >> from & ((1 << count) - 1));
             if word & 0x1f00_0000 == 0x1000_0000 {
@@ -295,7 +296,7 @@ pub(super) fn absolute(
     targets: &mut Targets<'_>,
     expected: &dyn Fn(u64) -> bool,
 ) {
-    let count = bytes.len().saturating_sub(2 * BEFORE);
+    let count = searched(bytes).len();
     for (window, at) in bytes.windows(8).skip(BEFORE).take(count).zip(address..u64::MAX) {
         let Some((low, _)) = window.split_first_chunk::<4>() else { continue };
         let low = u64::from(u32::from_le_bytes(*low));
@@ -311,6 +312,16 @@ pub(super) fn absolute(
     }
 }
 
+/// Returns the bytes of a block between its margins.
+fn searched(block: &[u8]) -> &[u8] {
+    let rest = block.get(BEFORE..);
+    let Some((searched, _)) = rest.and_then(<[u8]>::split_last_chunk::<BEFORE>) else {
+        internal!("a block without margins");
+        return &[];
+    };
+    searched
+}
+
 /// Visits a part of the file, which is loaded to this address, in blocks. Each block has [`MARGIN`] bytes before and
 /// after it: bytes of the part, or zeros at its ends. The address is the start of the block without its margins. Stops
 /// when `visit` returns `false`.
@@ -322,16 +333,13 @@ pub(super) fn blocks(
 ) -> io::Result<()> {
     let mut start = part.start;
     while start < part.end {
-        // A part may end at the last offset there is.
-        let end = part.end.min(start.saturating_add(BLOCK));
-        let from = start.saturating_sub(MARGIN).max(part.start);
-        let to = part.end.min(end.saturating_add(MARGIN));
-        let read = source.read_range(&(from..to))?;
-        let zeros = |n: u64| std::iter::repeat_n(0, usize::try_from(n).unwrap_or_default());
+        let end = start + BLOCK.min(part.end - start);
+        let (before, after) = (MARGIN.min(start - part.start), MARGIN.min(part.end - end));
+        let read = source.read_range(&(start - before..end + after))?;
         let mut bytes = Vec::with_capacity(read.len() + 2 * BEFORE);
-        bytes.extend(zeros(MARGIN - (start - from)));
+        bytes.extend((before..MARGIN).map(|_| 0));
         bytes.extend(read);
-        bytes.extend(zeros(MARGIN - (to - end)));
+        bytes.extend((after..MARGIN).map(|_| 0));
         if !visit(address.wrapping_add(start - part.start), &bytes) {
             break;
         }

@@ -28,9 +28,9 @@ pub fn sections_never_loaded(
         Ok(FileKind::CoffBig) => of_coff::<pe::AnonObjectHeaderBigobj>(data),
         _ => Ok(Vec::new()),
     })?;
-    let starts = starts.unwrap_or_default().into_iter();
-    // A section may say that it starts anywhere.
-    Ok(starts.map(|start| window.start.saturating_add(start)).collect())
+    // A section may say that it starts after the last byte that there can be.
+    let start = |start| window.start.checked_add(start);
+    Ok(starts.into_iter().flatten().filter_map(start).collect())
 }
 
 fn of_elf<'d, Elf: FileHeader<Endian = Endianness>>(

@@ -7,7 +7,7 @@ use llvm_bitcode::{Writer, signed};
 
 use crate::bitcode::codes;
 use crate::bitcode::types::Types;
-use crate::description::{Blob, Constant, Module, Type};
+use crate::description::{Blob, Constant, Module, Type, sign_extend};
 use crate::error::{Error, ErrorKind};
 use crate::to_u64;
 
@@ -139,26 +139,5 @@ impl<'m> Constants<'m> {
     /// Returns the number of the first constant.
     fn first(&self) -> u64 {
         to_u64(self.symbols.len())
-    }
-}
-
-/// Returns an integer of `bits` bits, from 1 to 64, as LLVM writes it: with its highest bit as the sign.
-fn sign_extend(bits: u16, value: u64) -> i64 {
-    let unused = 64_u32.saturating_sub(bits.into()).min(63);
-    (value << unused).cast_signed() >> unused
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn integers_are_sign_extended() {
-        assert_eq!(sign_extend(32, 0xFFFF_FFFF), -1);
-        assert_eq!(sign_extend(32, 0x7FFF_FFFF), 0x7FFF_FFFF);
-        assert_eq!(sign_extend(64, 0xFFFF_FFFF), 0xFFFF_FFFF);
-        assert_eq!(sign_extend(16, 0x8000), -0x8000);
-        assert_eq!(sign_extend(1, 1), -1);
-        assert_eq!(sign_extend(64, u64::MAX), -1);
     }
 }

@@ -168,7 +168,8 @@ impl Body<'_, '_, '_> {
             0,
             codes::CALL_EXPLICIT_TYPE,
             self.bodies.types.function(callee)?,
-            self.here().saturating_sub(symbol),
+            // Symbols have the first numbers.
+            self.here() - symbol,
         ];
         for argument in arguments {
             operands.push(self.relative(argument)?);

@@ -19,7 +19,7 @@ pub(super) fn build(module: &mut Module, wrapper: &Wrapper<'_>) -> Result<(), Er
             return Err(Error::single_image(wrapper.kind, several.len()));
         }
     };
-    let size = part.end.saturating_sub(part.start);
+    let size = part.end - part.start;
     module.blobs.push(Blob { input: 0, offset: part.start, size, package: false });
     module.globals.push(Global {
         section: Some(names.image_section.into()),

@@ -80,12 +80,13 @@ fn devices<'a>(image: &'a Image<'_>, wrapper: &Wrapper<'_>) -> Result<Vec<Device
         devices.extend(package.entries().map(|entry| Device {
             image_kind: entry.image_kind().0,
             offload_kind: entry.offload_kind().0,
+            // Empty where it is absent.
             triple: entry.get("triple").unwrap_or_default(),
             symbols: entry.get("symbols").unwrap_or_default(),
-            offset: offset.saturating_add(entry.image_offset()),
+            offset: offset + entry.image_offset(),
             size: entry.image_size(),
         }));
-        offset = offset.saturating_add(package.size());
+        offset += package.size();
     }
     // Texts are written in one pass over the image.
     devices.sort_by_key(|device| device.offset);

@@ -221,6 +221,7 @@ impl Slots {
             }
             match &instruction.operation {
                 Operation::Call { arguments, .. } => {
+                    // None, if there are registers for all.
                     let rest = arguments.len().saturating_sub(assembler.argument_registers());
                     frame = frame.max(assembler.home_bytes() + stack_bytes(rest));
                 }

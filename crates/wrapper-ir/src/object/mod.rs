@@ -22,7 +22,7 @@ use crate::description::Module;
 use crate::error::{Error, ErrorKind};
 use crate::layout::Output;
 use crate::object_format::ObjectFormat;
-use crate::target::Endian;
+use crate::target::{Endian, architecture};
 
 impl Module {
     /// Lays out the module as a relocatable object, which a linker takes as it is: ELF for
@@ -62,7 +62,7 @@ impl Module {
 
     fn lay_out_object(&self) -> Result<Output, Error> {
         let target = &self.target;
-        let architecture = target.triple().split('-').next().unwrap_or_default();
+        let architecture = architecture(target.triple());
         let supported = target.endian() == Endian::Little && target.pointer_bits() == 64;
         match (architecture, target.format()) {
             ("x86_64" | "amd64", ObjectFormat::Elf) if supported => {

@@ -9,13 +9,11 @@ use super::{Member, damaged};
 use crate::error::Error;
 use crate::patches::Patches;
 
-/// Offsets of members in a table.
-#[derive(Clone, Copy)]
+/// Offsets of members in a table, each at the end of an entry.
 struct Offsets {
-    /// The position of the first one in the index.
-    start: usize,
-    count: u64,
-    /// From one to the next.
+    /// Its range in the index.
+    table: Range<usize>,
+    /// The length of an entry.
     stride: usize,
     /// 4 or 8 bytes.
     width: usize,
@@ -83,12 +81,11 @@ fn renewed(
     moved: &BTreeMap<u64, u64>,
 ) -> Result<Vec<u8>, Error> {
     let mut new = index.to_vec();
-    let Offsets { start, count, stride, width, big_endian } = offsets;
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
-    let table = new.get_mut(start..).unwrap_or_default();
-    for entry in table.chunks_mut(stride).take(count) {
-        let old = number(entry, width, big_endian)
-            .ok_or_else(|| damaged(window, "the symbol index is cut short"))?;
+    let Offsets { table, stride, width, big_endian } = offsets;
+    let short = || damaged(window, "the symbol index is cut short");
+    for entry in new.get_mut(table).ok_or_else(short)?.chunks_exact_mut(stride) {
+        let (_, entry) = entry.split_at_mut(stride - width);
+        let old = number(entry, width, big_endian).ok_or_else(short)?;
         // Some writers leave entries of members that are gone.
         let Some(&to) = moved.get(&old) else {
             if old == 0 {
@@ -103,9 +100,7 @@ fn renewed(
             return Err(Error::archive_field(what, to, limit));
         }
         let bytes = if big_endian { bytes.get(8 - width..) } else { bytes.get(..width) };
-        if let (Some(entry), Some(bytes)) = (entry.get_mut(..width), bytes) {
-            entry.copy_from_slice(bytes);
-        }
+        entry.copy_from_slice(bytes.ok_or_else(short)?);
     }
     Ok(new)
 }
@@ -123,44 +118,45 @@ fn number(bytes: &[u8], width: usize, big_endian: bool) -> Option<u64> {
 
 /// Returns the number of symbols, offsets, names. Big-endian.
 fn system_v(index: &[u8], width: usize) -> Option<Offsets> {
-    if index.is_empty() {
-        return Some(Offsets { start: 0, count: 0, stride: width, width, big_endian: true });
-    }
-    let count = number(index, width, true)?;
-    fits(index, Offsets { start: width, count, stride: width, width, big_endian: true })
+    let table = if index.is_empty() {
+        0..0
+    } else {
+        table(index, width, number(index, width, true)?, width)?
+    };
+    Some(Offsets { table, stride: width, width, big_endian: true })
 }
 
 /// Returns the number of members, their offsets, number of symbols, for each the number of a member, names.
 /// Little-endian.
 fn microsoft(index: &[u8]) -> Option<Offsets> {
-    let count = number(index, 4, false)?;
-    fits(index, Offsets { start: 4, count, stride: 4, width: 4, big_endian: false })
+    let table = table(index, 4, number(index, 4, false)?, 4)?;
+    Some(Offsets { table, stride: 4, width: 4, big_endian: false })
 }
 
 /// Finds the offsets in an index of BSD: the size in bytes of a table of pairs, each the place of a name and an offset;
 /// that table; the size of the names; the names. All in the byte order of the machine that wrote it.
 fn bsd(index: &[u8], width: usize) -> Option<Offsets> {
-    if index.is_empty() {
-        return Some(Offsets { start: 0, count: 0, stride: width, width, big_endian: false });
-    }
     let stride = width * 2;
+    if index.is_empty() {
+        return Some(Offsets { table: 0..0, stride, width, big_endian: false });
+    }
     [false, true].into_iter().find_map(|big_endian| {
         let size = number(index, width, big_endian)?;
         if !size.is_multiple_of(stride as u64) {
             return None;
         }
-        let offsets =
-            Offsets { start: width * 2, count: size / stride as u64, stride, width, big_endian };
+        let table = table(index, width, size, 1)?;
         // The size of the names follows.
-        let names_at = usize::try_from(size).ok()?.checked_add(width)?;
+        let names_at = table.end;
         let names = number(index.get(names_at..)?, width, big_endian)?;
         let room = index.len().checked_sub(names_at)?.checked_sub(width)? as u64;
-        (names <= room).then_some(offsets)
+        (names <= room).then_some(Offsets { table, stride, width, big_endian })
     })
 }
 
-/// Returns these offsets; `None` if the table is longer than the index.
-fn fits(index: &[u8], offsets: Offsets) -> Option<Offsets> {
-    let len = offsets.count.checked_mul(offsets.stride as u64)?;
-    (len.checked_add(offsets.start as u64)? <= index.len() as u64).then_some(offsets)
+/// Returns the range of a table of `count` entries; `None` if it is longer than the index.
+fn table(index: &[u8], start: usize, count: u64, entry: usize) -> Option<Range<usize>> {
+    let len = usize::try_from(count).ok()?.checked_mul(entry)?;
+    let end = start.checked_add(len).filter(|&end| end <= index.len())?;
+    Some(start..end)
 }

@@ -23,7 +23,7 @@ use super::host::HostContext;
 use crate::error::{Error, ErrorKind};
 use crate::output::{self, Input, Output, Part};
 use crate::patches::Patches;
-use crate::tables::{absolute, sized};
+use crate::tables::{absolute, relative, sized};
 
 const MAGIC: &[u8] = b"!<arch>\n";
 const THIN_MAGIC: &[u8] = b"!<thin>\n";
@@ -87,8 +87,8 @@ pub(crate) fn edit(
         push(&mut splices, member, &new, &style, is_last)?;
     }
     if let Some((&(start, end), _)) = edits.first_key_value() {
-        let inside = |at: u64| at.saturating_sub(window.start);
-        return Err(Error::shared_bytes(inside(start), inside(end)));
+        let inside = relative(window, &(start..end));
+        return Err(Error::shared_bytes(inside.start, inside.end));
     }
     let mut patches = Patches::default();
     index::update(source, window, &all, &moved, &mut patches)?;
@@ -119,8 +119,8 @@ impl Style {
 
 /// Returns new data for a member that has its padding within: without the padding of the old data, and with its own.
 fn repadded(source: &mut Source<'_>, old: &Range<u64>, new: &Output) -> Result<Output, Error> {
-    let tail_start = old.start.max(old.end.saturating_sub(BSD_ALIGNMENT - 1));
-    let tail = source.read_range(&(tail_start..old.end))?;
+    let longest = (BSD_ALIGNMENT - 1).min(old.end - old.start);
+    let tail = source.read_range(&(old.end - longest..old.end))?;
     let padding = tail.iter().rev().take_while(|&&byte| byte == b'\n').count() as u64;
     let kept = match new.iter().last() {
         Some(Part::Input(Input::File, range)) if range.end == old.end => {
@@ -155,6 +155,7 @@ fn push(
         name.resize(usize::try_from(len).unwrap_or(name.len()), 0);
         write_field(&mut header, NAME, &format!("#1/{len}"));
     }
+    // Sizes of outputs do not grow past the largest number.
     let size = data.size().saturating_add(name.len() as u64);
     if size > MAX_SIZE {
         let what = "size of a member";
@@ -202,9 +203,9 @@ fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Vec<Member>, Err
         if !header.ends_with(b"`\n") {
             return Err(damaged("a member's header does not end in its mark"));
         }
-        let name = header.get(NAME).unwrap_or_default().trim_ascii_end();
-        let size =
-            header.get(SIZE).and_then(decimal).ok_or_else(|| damaged("a member has no size"))?;
+        let fields = header.get(NAME).zip(header.get(SIZE).and_then(decimal));
+        let (name, size) = fields.ok_or_else(|| damaged("a member has no size"))?;
+        let name = name.trim_ascii_end();
         let data_end = header_end + size;
         if data_end > len {
             return Err(damaged("a member ends after the archive"));

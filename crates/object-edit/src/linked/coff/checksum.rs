@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use byte_parts::Source;
+use byte_parts::{Source, internal};
 
 use crate::output::{self, Input, NewInputs, Output, Part};
 
@@ -22,7 +22,11 @@ pub(super) fn of(
     loop {
         match reader.read(&mut buffer) {
             Ok(0) => return Ok(Some(crc)),
-            Ok(n) => crc = update(crc, buffer.get(..n).unwrap_or_default()),
+            Ok(n) => {
+                let more =
+                    || io::Error::other(internal!("more bytes read than there was room for"));
+                crc = update(crc, buffer.get(..n).ok_or_else(more)?);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

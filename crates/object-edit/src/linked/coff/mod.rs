@@ -12,6 +12,7 @@ mod checksum;
 mod references;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use byte_parts::Source;
 use object::pe::IMAGE_SCN_CNT_UNINITIALIZED_DATA;
@@ -68,7 +69,6 @@ fn rewrite(
         Piece::kept(0..object.headers_end, 1),
         Piece::kept(object.symbols.start..object.strings_end, 1),
     ];
-    let fixed = pieces.len();
     for (index, parts) in object.parts.iter().enumerate() {
         let new = changed.get_mut(&index).map(|changed| std::mem::take(&mut changed.contents));
         let old = match parts.contents.clone() {
@@ -86,8 +86,12 @@ fn rewrite(
     if layout.splices.size() > LIMIT {
         return Err(too_large(layout.splices.size()));
     }
-    let places = layout.places.get(fixed..).unwrap_or_default().chunks_exact(3);
+    let [_, tables, places @ ..] = layout.places.as_slice() else {
+        return Err(Error::shared_bytes(0, object.window.end - base));
+    };
+    let (places, _) = places.as_chunks();
     for ((index, section), places) in object.sections.iter().enumerate().zip(places) {
+        let [contents, _, _]: &[Range<u64>; 3] = places;
         let mut new = *section;
         for (field, place) in [
             &mut new.pointer_to_raw_data,
@@ -102,9 +106,9 @@ fn rewrite(
             }
         }
         if changed.contains_key(&index) {
-            let size = places.first().map_or(0, |place| place.end - place.start);
+            let size = contents.end - contents.start;
             if new.pointer_to_raw_data.get(LE) == 0 && size > 0 {
-                new.pointer_to_raw_data = narrow(places.first().map_or(0, |place| place.start))?;
+                new.pointer_to_raw_data = narrow(contents.start)?;
             }
             if new.virtual_size.get(LE) != 0 && new.virtual_size == new.size_of_raw_data {
                 new.virtual_size = narrow(size)?;
@@ -116,11 +120,8 @@ fn rewrite(
             patches.put(base + at, bytes_of(&new));
         }
     }
-    if let Some(place) = layout.places.get(1)
-        && place.start != object.symbols.start
-        && object.header.symbols().0 != 0
-    {
-        let symbols_at = narrow(place.start)?.get(LE);
+    if tables.start != object.symbols.start && object.header.symbols().0 != 0 {
+        let symbols_at = narrow(tables.start)?.get(LE);
         patches.put(base, &object.header.changed(object.header.sections(), symbols_at)?);
     }
     let all = || Error::shared_bytes(0, object.window.end - base);

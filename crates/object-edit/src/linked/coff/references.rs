@@ -79,9 +79,8 @@ pub(super) fn follow(
             }
         }
     }
-    // No budget is too large.
-    let all = contents.values().fold(0, |sum: u64, new| sum.saturating_add(new.size()));
-    let mut to_sum = Budget::new(all.saturating_mul(2));
+    let mut to_sum = Budget::new(0);
+    contents.values().for_each(|new| to_sum.grow(new.size(), 2));
     for definition in symbols.definitions {
         let Definition { section, value, at, size, checksum } = definition;
         let (Some(new), Some(parts)) = (contents.get(&section), object.parts.get(section)) else {

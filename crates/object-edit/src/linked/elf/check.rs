@@ -192,7 +192,8 @@ fn registrations(
 /// at least the `needed` ones, which the runtime reads.
 fn readable(file: &File, address: u64, needed: u64) -> u64 {
     let Some(load) = file.load_at(address) else { return 0 };
-    let mut until = loaded(load).end.checked_next_multiple_of(PAGE).unwrap_or(u64::MAX);
+    // No system maps the last page there can be.
+    let Some(mut until) = loaded(load).end.checked_next_multiple_of(PAGE) else { return 0 };
     for next in file.loads_from(address).filter(|next| next.p_vaddr.get(LE) > address) {
         if next.p_vaddr.get(LE) & !(PAGE - 1) > until || until - address >= needed {
             break;
@@ -201,6 +202,7 @@ fn readable(file: &File, address: u64, needed: u64) -> u64 {
             until = until.max(loaded(next).end);
         }
     }
+    // None after the last of these pages.
     until.saturating_sub(address).min(needed)
 }
 

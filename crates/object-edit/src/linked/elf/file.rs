@@ -23,7 +23,7 @@ pub(super) type Symbol = Sym64<LittleEndian>;
 /// Many sections may have one and the same long name: looking for its end must not take long.
 const LONGEST_NAME: usize = 256;
 
-/// Rounds a place up to a multiple of `align`, a power of two.
+/// Rounds a place up to a multiple of `align`, a power of two. After the last one comes none: limits are far below.
 pub(super) fn up(place: u64, align: u64) -> u64 {
     down(place.saturating_add(align - 1), align)
 }
@@ -196,13 +196,13 @@ impl File {
     pub(super) fn offset_of(&self, address: u64) -> Option<u64> {
         let load = self.load_at(address)?;
         let into = address - load.p_vaddr.get(LE);
-        (into < load.p_filesz.get(LE)).then(|| load.p_offset.get(LE).saturating_add(into))
+        load.p_offset.get(LE).checked_add(into).filter(|_| into < load.p_filesz.get(LE))
     }
 
     /// Returns the address to which this offset of the ELF file is loaded.
     pub(super) fn address_of(&self, offset: u64) -> Option<u64> {
         let load = self.loads().find(|load| segment_file_range(load).contains(&offset))?;
-        Some(load.p_vaddr.get(LE).saturating_add(offset - load.p_offset.get(LE)))
+        load.p_vaddr.get(LE).checked_add(offset - load.p_offset.get(LE))
     }
 }
 

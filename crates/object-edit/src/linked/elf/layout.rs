@@ -90,6 +90,7 @@ impl Layout {
     /// Returns the bytes of memory that leave the file.
     pub(super) fn freed(&self, slot: &Slot) -> u64 {
         let holes: u64 = self.holes.iter().map(|hole| hole.end - hole.start).sum();
+        // The segment may also become longer.
         holes + slot.segment().end.saturating_sub(self.end)
     }
 }
@@ -126,9 +127,7 @@ impl Task<'_> {
         }
         let far = self.slot.evicted.iter().map(|&index| self.section_size(index));
         let needed = extents.iter().map(|extent| extent.end - extent.start).chain(far).sum();
-        // The end is the end of a page, which may be before the start.
-        let available = self.slot.end(PAGE).saturating_sub(self.slot.start);
-        Error::no_room(needed, available)
+        Error::no_room(needed, self.slot.available(PAGE))
     }
 
     fn section_size(&self, index: usize) -> u64 {
@@ -177,8 +176,10 @@ impl Task<'_> {
             self.end(extents.last()?.end)
         };
         let mut moved = BTreeMap::new();
-        let near = zone.near.iter().map(|&(index, at)| (index, self.room.base.saturating_add(at)));
-        for (index, address) in near.chain(far.iter().copied()) {
+        let near = zone.near.iter();
+        let near = near.map(|&(index, at)| Some((index, self.room.base.checked_add(at)?)));
+        for place in near.chain(far.iter().copied().map(Some)) {
+            let (index, address) = place?;
             if self.file.sections.get(index).is_some_and(|old| old.sh_addr.get(LE) != address) {
                 moved.insert(index, address);
             }
@@ -203,7 +204,7 @@ impl Task<'_> {
         }
         let next = extents.iter().skip(1).map(|extent| extent.start).chain([end]);
         let rooms = extents.iter().zip(next).enumerate();
-        // The first of the largest.
+        // The first of the largest. The last one may end on the page that is kept.
         rooms
             .max_by_key(|(n, (extent, next))| {
                 (next.saturating_sub(extent.end), std::cmp::Reverse(*n))

@@ -47,6 +47,7 @@ use write::Parts;
 
 use crate::error::{Error, ErrorKind};
 use crate::linked::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
+use crate::linked::registered::readable;
 use crate::linked::registration::{Device, HIP, Registration};
 use crate::output::{self, Input, Output};
 use crate::patches::overwrite;
@@ -63,17 +64,14 @@ pub(crate) fn edit(
     for (device, sections) in names::by_name(sections)? {
         edited = Some(match edited {
             None => edit_device(source, context, device, sections)?,
-            Some(Edited { parts, zeroed, signature_dropped }) => {
+            Some(before) => {
                 let places = names::Places::of(source, context.window)?;
-                let mut more = 0;
-                let parts = output::edited(&parts, source, |source, window| {
+                let after = Edited::again(&before.parts, source, |source, window| {
                     let sections = places.follow(source, window, sections)?;
-                    let context = HostContext { window, ..context };
-                    let edited = edit_device(source, context, device, sections)?;
-                    more = edited.zeroed;
-                    Ok(Some(edited.parts))
+                    edit_device(source, HostContext { window, ..context }, device, sections)
                 })?;
-                Edited { parts, zeroed: zeroed.saturating_add(more), signature_dropped }
+                // A number for the user, of bytes of one file.
+                Edited { zeroed: before.zeroed.saturating_add(after.zeroed), ..after }
             }
         });
     }
@@ -100,6 +98,7 @@ fn edit_device(
     led_to.sort_unstable();
     let mut before = None;
     for (old, item) in items {
+        // Nothing, if it is removed.
         let new = item.new.unwrap_or_default();
         let follows = item.joined
             && before.is_some_and(|before| before == item.old.start)
@@ -130,11 +129,7 @@ fn edit_device(
 pub(crate) fn explain_nothing(input: &mut dyn ReadSeek) -> Result<(), Error> {
     let mut source = Source::new(input)?;
     let window = 0..source.len();
-    let file = match File::read(&mut source, &window) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::Read => return Err(error),
-        Err(_) => return Ok(()),
-    };
+    let Some(file) = readable(File::read(&mut source, &window))? else { return Ok(()) };
     if ![ET_EXEC, ET_DYN].contains(&file.header.e_type.get(LE)) {
         return Ok(());
     }
@@ -214,8 +209,7 @@ fn kind_of(name: &str) -> &'static str {
 /// Counts the zeros that the end of a section is aligned by as a part of its last bundle.
 fn keep_tail(bundles: &mut [Item], end: u64, align: u64) {
     let Some(last) = bundles.last_mut() else { return };
-    let tail = end.saturating_sub(last.old.end);
-    if let Some(new) = &mut last.new
+    if let (Some(new), Some(tail)) = (&mut last.new, end.checked_sub(last.old.end))
         && (1..align).contains(&tail)
     {
         if output::is_copy_of(new, &last.old) {
@@ -294,7 +288,8 @@ impl Editor<'_> {
         layout: &Layout,
     ) -> Result<Edited, Error> {
         let (file, slot) = (self.file, self.slot);
-        let map = Map::new(file, slot, layout);
+        let no_place = || inconsistent("no offset is left for a new segment");
+        let map = Map::new(file, slot, layout).ok_or_else(no_place)?;
         let segments = segments::segments(file, slot, layout, &map)?;
         let loads = Loads::new(file, &segments);
         let groups = groups(file, slot, bundles, layout);

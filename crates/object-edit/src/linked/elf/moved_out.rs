@@ -5,18 +5,19 @@
 
 use std::ops::Range;
 
-use byte_parts::Source;
+use byte_parts::{Source, Window};
 use object::elf::{ET_REL, SHT_NOBITS};
 use object::pod::bytes_of_slice;
 
 use super::file::{File, SectionHeader, addresses, file_range, has_bytes, is_allocated, up};
 use super::references::foreign_references;
 use super::symbols;
+use super::validate::{inconsistent, validate};
 use super::wrappers::{PointerForm, Wrapper, wrappers};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::linked::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
-use crate::linked::moved_out::{PLACEHOLDER, check_offsets, placeholder};
-use crate::linked::registered::Led;
+use crate::linked::moved_out::{PLACEHOLDER, at_offsets, check_offsets, placeholder};
+use crate::linked::registered::{Led, readable};
 use crate::linked::registration::{HIP, HIP_MOVED, HIPF, HIPK, Registration};
 use crate::output::{self, Output};
 use crate::patches::{Patch, overwrite};
@@ -32,11 +33,7 @@ pub(crate) fn targets(
     window: &Range<u64>,
     registration: &'static Registration,
 ) -> Result<Vec<(u64, Led)>, Error> {
-    let file = match File::read(source, window) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::Read => return Err(error),
-        Err(_) => return Ok(Vec::new()),
-    };
+    let Some(file) = readable(File::read(source, window))? else { return Ok(Vec::new()) };
     // Wrappers of objects lead nowhere before these are linked.
     if file.header.e_type.get(LE) == ET_REL {
         return Ok(Vec::new());
@@ -60,16 +57,15 @@ fn offset(file: &File, address: u64) -> Result<u64, Error> {
     file.offset_of(address).ok_or_else(|| Error::inconsistent_segments(what))
 }
 
-/// Returns the patches that make each wrapper lead to another address, and nothing else.
+/// Returns the patches that make each wrapper lead to its address in `to`, and nothing else.
 fn lead(
     source: &mut Source<'_>,
     file: &File,
     wrappers: &[Wrapper],
-    to: impl Fn(usize) -> u64,
+    to: impl IntoIterator<Item = u64>,
 ) -> Result<Vec<Patch>, Error> {
     let mut patches = Vec::new();
-    for (n, wrapper) in wrappers.iter().enumerate() {
-        let new = to(n);
+    for ((n, wrapper), new) in wrappers.iter().enumerate().zip(to) {
         let in_place = match wrapper.form {
             PointerForm::Relative { entry, in_place } => {
                 patches.push(Patch::word(entry + 16, new));
@@ -107,18 +103,14 @@ fn mark(
     for (n, wrapper) in wrappers.iter().enumerate() {
         let at = offset(file, wrapper.address)?;
         patches.push(Patch::new(at, magic.to_le_bytes()));
-        patches.push(Patch::word(at.saturating_add(16), number(n)));
+        patches.push(Patch::word(offset(file, wrapper.number())?, number(n)));
     }
     Ok(patches)
 }
 
 fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<File, Error> {
-    match File::read(source, window) {
-        Err(error) if error.kind() != ErrorKind::Read => {
-            Err(Error::unsupported_elf("headers that cannot be read"))
-        }
-        result => result,
-    }
+    let unreadable = || Error::unsupported_elf("headers that cannot be read");
+    readable(File::read(source, window))?.ok_or_else(unreadable)
 }
 
 /// Returns the sections of this name with bytes, by offset.
@@ -147,6 +139,7 @@ pub(crate) fn move_out(
     if device_code.iter().any(|section| section.sh_type.get(LE) == SHT_NOBITS) {
         return Err(Error::moved_out("section is NOBITS"));
     }
+    validate(&file)?;
     let slot = first.sh_addr.get(LE)..addresses(last).end;
     let mut starts: Vec<u64> = found.iter().map(|wrapper| wrapper.bundle).collect();
     starts.sort_unstable();
@@ -163,20 +156,18 @@ pub(crate) fn move_out(
     if let Some((bundle, address)) = foreign.into_iter().next() {
         return Err(Error::foreign_reference(bundle, address));
     }
-    let edits = edits(&file, &device_code, start, marker.len());
+    let marker_len = marker.len() as u64;
+    let edits = edits(&file, &device_code, start, marker_len)?;
     let size = edits.iter().map(|edit| edit.range.end - edit.range.start).sum();
-    if size < marker.len() as u64 {
-        return Err(Error::no_room(marker.len() as u64, size));
+    if size < marker_len {
+        return Err(Error::no_room(marker_len, size));
     }
-    let led = overwrite(&output::copy_of(window), lead(source, &file, &found, |_| start)?);
-    let mut zeroed = 0;
-    let edited = output::edited(&led, source, |source, window| {
-        let context = HostContext { window, ..context };
-        let edited = super::edit(source, context, edits)?;
-        zeroed = edited.zeroed;
-        Ok(Some(edited.parts))
+    let led = lead(source, &file, &found, std::iter::repeat(start))?;
+    let led = overwrite(&output::copy_of(window), led);
+    let edited = Edited::again(&led, source, |source, window| {
+        super::edit(source, HostContext { window, ..context }, edits)
     })?;
-    let parts = output::edited(&edited, source, |source, window| {
+    let parts = output::edited(&edited.parts, source, |source, window| {
         let file = read(source, window)?;
         let found = wrappers(source, &file, &HIP)?;
         let start = found.first().ok_or_else(Error::input_changed)?.bundle;
@@ -185,30 +176,37 @@ pub(crate) fn move_out(
         patches.push(Patch::new(offset, marker));
         let is_first = |section: &SectionHeader| file.name(section) == DEVICE_CODE.as_bytes();
         if let Some(section) = file.sections.iter().position(is_first) {
-            let left = sized(start, marker.len() as u64);
+            let left = sized(start, marker_len);
             patches.extend(symbols::gather(source, &file, section, &left)?);
         }
         let marked = overwrite(&output::copy_of(window), patches);
         let names = (DEVICE_CODE, MARKER);
-        renamed(&file, &marked, names, Some(marker.len() as u64)).map(Some)
+        renamed(&file, &marked, names, Some(marker_len)).map(Some)
     })?;
-    Ok(Edited { zeroed, ..Edited::new(parts) })
+    Ok(Edited { parts, ..edited })
 }
 
 /// Returns the edits that leave a place for the marker at the first bundle, and nothing of the others. The place is as large as
 /// what a runtime reads of a bundle, if that was there: the edit asks for it.
-fn edits(file: &File, device_code: &[&SectionHeader], start: u64, size: usize) -> Vec<SectionEdit> {
-    let mut is_first = true;
-    let edits = device_code.iter().map(|section| {
+fn edits(
+    file: &File,
+    device_code: &[&SectionHeader],
+    start: u64,
+    size: u64,
+) -> Result<Vec<SectionEdit>, Error> {
+    let edits = device_code.iter().enumerate().map(|(n, section)| {
         let range = absolute(file.window.start, &file_range(section));
-        let into = start.saturating_sub(section.sh_addr.get(LE));
-        let old =
-            if is_first { range.start.saturating_add(into)..range.end } else { range.clone() };
-        let room = usize::try_from(old.end.saturating_sub(old.start)).unwrap_or(usize::MAX);
-        let readable = usize::try_from(HIP.readable).unwrap_or(usize::MAX).min(room);
-        let new = std::mem::take(&mut is_first).then(|| placeholder(size.max(readable)));
-        let change = SectionChange::Items(vec![Item { old, new, joined: false }]);
-        SectionEdit { range, name: DEVICE_CODE.to_owned(), change }
+        let item = if n == 0 {
+            let into = start.checked_sub(section.sh_addr.get(LE));
+            let old = into.and_then(|into| Window::new(&range).rest(into));
+            let old = old.ok_or_else(|| inconsistent("a bundle lies in no section"))?;
+            let readable = HIP.readable.min(old.end - old.start);
+            Item { old, new: Some(placeholder(size.max(readable))), joined: false }
+        } else {
+            Item { old: range.clone(), new: None, joined: false }
+        };
+        let change = SectionChange::Items(vec![item]);
+        Ok(SectionEdit { range, name: DEVICE_CODE.to_owned(), change })
     });
     edits.collect()
 }
@@ -224,7 +222,7 @@ pub(crate) fn move_in(
     let file = read(source, window)?;
     let found = wrappers(source, &file, &HIP_MOVED)?;
     let marker = found.first().ok_or_else(Error::no_device_code)?.bundle;
-    check_offsets(offsets, found.len())?;
+    check_offsets(offsets, found.len(), contents.size())?;
     let place = file.sections.iter().find(|section| {
         section.sh_addr.get(LE) == marker && is_allocated(section) && has_bytes(section)
     });
@@ -245,25 +243,20 @@ pub(crate) fn move_in(
     patches.push(Patch::new(in_file.start, PLACEHOLDER));
     let unmarked = overwrite(&output::copy_of(window), patches);
     let unmarked = renamed(&file, &unmarked, (MARKER, DEVICE_CODE), None)?;
-    let mut zeroed = 0;
-    let edited = output::edited(&unmarked, source, |source, window| {
-        let context = HostContext { window, ..context };
-        let item = Item { old: in_file.clone(), new: Some(contents), joined: false };
-        let change = SectionChange::Items(vec![item]);
-        let edit = SectionEdit { range: in_file.clone(), name: DEVICE_CODE.to_owned(), change };
-        let edited = super::edit(source, context, vec![edit])?;
-        zeroed = edited.zeroed;
-        Ok(Some(edited.parts))
+    let item = Item { old: in_file.clone(), new: Some(contents), joined: false };
+    let change = SectionChange::Items(vec![item]);
+    let edit = SectionEdit { range: in_file, name: DEVICE_CODE.to_owned(), change };
+    let edited = Edited::again(&unmarked, source, |source, window| {
+        super::edit(source, HostContext { window, ..context }, vec![edit])
     })?;
-    let parts = output::edited(&edited, source, |source, window| {
+    let parts = output::edited(&edited.parts, source, |source, window| {
         let file = read(source, window)?;
         let found = wrappers(source, &file, &HIP)?;
-        let start = found.first().map_or(0, |wrapper| wrapper.bundle);
-        let to = |n| start.saturating_add(offsets.get(n).copied().unwrap_or(0));
-        let patches = lead(source, &file, &found, to)?;
+        let start = found.first().ok_or_else(Error::input_changed)?.bundle;
+        let patches = lead(source, &file, &found, at_offsets(start, offsets)?)?;
         Ok(Some(overwrite(&output::copy_of(window), patches)))
     })?;
-    Ok(Edited { zeroed, ..Edited::new(parts) })
+    Ok(Edited { parts, ..edited })
 }
 
 /// Returns the file with another name for the first section of a name, and perhaps another size. A name that is not in the
@@ -305,7 +298,9 @@ fn renamed(
         let is_last = |other: &SectionHeader| {
             !has_bytes(other) || file_range(other).end <= old.start || file_range(other) == *old
         };
-        if end - old.end < 8 && file.sections.iter().all(is_last) {
+        if end.checked_sub(old.end).is_some_and(|rest| rest < 8)
+            && file.sections.iter().all(is_last)
+        {
             end = old.start;
         }
     }
@@ -322,4 +317,61 @@ fn renamed(
     // The offset of the section headers, in the header of the file.
     const E_SHOFF: u64 = 40;
     Ok(overwrite(&out, vec![Patch::word(E_SHOFF, headers_at)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{HIP_FATBIN, RODATA, Sample, patched, with};
+    use super::*;
+    use crate::linked::host::Options;
+
+    /// Returns the sample with changes of its section headers.
+    fn changed(change: impl FnOnce(&mut File)) -> Vec<u8> {
+        let bytes = Sample::default().build();
+        let patch = with(&bytes, |_, file| {
+            let (mut new, at) = (file.clone(), file.header.e_shoff.get(LE));
+            change(&mut new);
+            Patch::new(at, bytes_of_slice(&new.sections))
+        });
+        patched(&bytes, &[patch.unwrap()])
+    }
+
+    #[test]
+    fn sections_larger_than_every_file_are_refused() {
+        let bytes = changed(|file| {
+            let name = file.sections[usize::from(HIP_FATBIN)].sh_name;
+            for section in &mut file.sections {
+                if section.sh_name == name || section.sh_addr.get(LE) == RODATA {
+                    section.sh_name = name;
+                    section.sh_size.set(LE, 1 << 63);
+                }
+            }
+        });
+        let error = with(&bytes, |source, file| {
+            let context = HostContext { window: &file.window, options: Options::default() };
+            move_out(source, context, b"\x82marker").unwrap_err()
+        });
+        assert_eq!(error.unwrap().kind(), crate::ErrorKind::Malformed);
+    }
+
+    #[test]
+    fn names_in_the_section_headers_stay_readable() {
+        let bytes = changed(|file| {
+            let table = file.section_table();
+            let names = usize::from(file.header.e_shstrndx.get(LE).0);
+            file.sections[names].sh_offset.set(LE, table.start);
+            file.sections[names].sh_size.set(LE, table.end - table.start);
+            // The fields `sh_addr` and `sh_offset` of the null section.
+            file.sections[0].sh_addr.set(LE, u64::from_le_bytes(*b".hip_fat"));
+            file.sections[0].sh_offset.set(LE, u64::from_le_bytes(*b"bin\0\0\0\0\0"));
+            file.sections[usize::from(HIP_FATBIN)].sh_name.set(LE, 16);
+        });
+        with(&bytes, |_, file| {
+            let new = renamed(file, &output::copy_of(&file.window), (DEVICE_CODE, MARKER), None);
+            let table = file.section_table();
+            let (size, more) = (table.end - table.start, MARKER.len() as u64 + 1);
+            assert_eq!(new.unwrap().size(), up(table.end + more, 8) + size);
+        })
+        .unwrap();
+    }
 }

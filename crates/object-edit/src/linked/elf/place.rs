@@ -51,10 +51,10 @@ impl Editor<'_> {
             return Ok(layout);
         }
         let packed = pack(bundles, start, end, self.align);
-        // An alignment may be 2^63.
+        // For the error. An alignment may be 2^63.
         let sizes = bundles.iter().map(|bundle| up(bundle.size, self.align));
         let needed = sizes.fold(0, u64::saturating_add);
-        let no_room = || Error::no_room(needed, end.saturating_sub(start));
+        let no_room = || Error::no_room(needed, self.slot.available(align));
         if stays.is_none() && packed.is_none() && !options.grow {
             return Err(no_room());
         }

@@ -112,9 +112,8 @@ fn in_relocations(
     let symbols = symbol_values(source, file, relocations)?;
     type Info = (u32, RelocationType);
     let note = |at: u64, (symbol, kind): Info, addend: u64, targets: &mut Targets<'_>| {
-        let index = usize::try_from(symbol).unwrap_or(usize::MAX);
-        match symbols.get(index) {
-            _ if index == 0 || kind == machine.relative() => targets.within(addend, at),
+        match usize::try_from(symbol).ok().and_then(|index| symbols.get(index)) {
+            _ if symbol == 0 || kind == machine.relative() => targets.within(addend, at),
             Some(&Some((value, moves))) => {
                 let target = value.wrapping_add(addend);
                 let along = moves && targets.bundle(value) == targets.bundle(target);

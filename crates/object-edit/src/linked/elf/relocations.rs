@@ -123,8 +123,8 @@ impl Relocations {
             }
             let what = "a relocation table of the dynamic section lies outside the file";
             let outside = || Error::inconsistent_segments(what);
-            let ends = (file.offset_of(at), file.offset_of(at.saturating_add(size - 1)));
-            match ends {
+            let last = at.checked_add(size - 1);
+            match (file.offset_of(at), last.and_then(|last| file.offset_of(last))) {
                 (Some(start), Some(last)) if last.checked_sub(start) == Some(size - 1) => {
                     Ok(Some(sized(start, size)))
                 }

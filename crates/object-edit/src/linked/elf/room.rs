@@ -35,14 +35,15 @@ struct Unit {
 }
 
 impl Unit {
-    // Alignments may be up to 2^63, and so may places that do not fit.
+    /// Returns the end of its place, which is in the file.
     fn end(&self) -> u64 {
-        self.place.saturating_add(self.size)
+        self.place + self.size
     }
 
-    /// Returns the next place for it with the same alignment.
-    fn fit(&self, at: u64) -> u64 {
-        at.saturating_add(self.place.wrapping_sub(at) & (self.align - 1))
+    /// Returns the next place for it with the same alignment, which may be 2^63; `None` if it does not fit there.
+    fn fit(&self, at: u64) -> Option<Range<u64>> {
+        let start = at.checked_add(self.place.wrapping_sub(at) & (self.align - 1))?;
+        Some(start..start.checked_add(self.size)?)
     }
 }
 
@@ -127,13 +128,13 @@ impl Room {
         let places: Vec<u64> = moved.iter().map(|unit| unit.place).collect();
         back.extend(moved);
         back.sort_by_key(|unit| unit.sections.first().copied());
-        let mut at = Room::table_end(self.headers);
-        for unit in &mut back {
-            unit.place = unit.fit(at);
-            at = unit.end();
-        }
         let next = units.iter().map(|unit| unit.place).min().unwrap_or(self.barrier);
-        if at <= next {
+        let end = back.iter_mut().try_fold(Room::table_end(self.headers), |at, unit| {
+            let place = unit.fit(at)?;
+            unit.place = place.start;
+            Some(place.end)
+        });
+        if end.is_some_and(|end| end <= next) {
             units.extend(back);
         } else {
             // Another table fills the place: they stay where they are.
@@ -172,12 +173,12 @@ impl Room {
                 far.extend(&unit.sections);
                 continue;
             }
-            let place = unit.fit(at);
-            at = place.saturating_add(unit.size);
+            let place = unit.fit(at)?;
+            at = place.end;
             if at > FIRST_PAGE && at > unit.end() && unit.end() <= FIRST_PAGE {
                 return None;
             }
-            near.extend(unit.places(file, place));
+            near.extend(unit.places(file, place.start));
         }
         far.sort_unstable();
         near.extend(rest.flat_map(|unit| unit.places(file, unit.place)));
@@ -186,12 +187,12 @@ impl Room {
 }
 
 impl Unit {
-    /// Returns the places of its sections when the first lies at `place`.
+    /// Returns the places of its sections when the first lies at `place`, where all of it fits.
     fn places<'a>(&'a self, file: &'a File, place: u64) -> impl Iterator<Item = (usize, u64)> + 'a {
         let first = self.sections.first().map_or(0, |&index| offset(file, index));
         self.sections.iter().map(move |&index| {
             let into = offset(file, index) - first;
-            (index, place.saturating_add(into))
+            (index, place + into)
         })
     }
 }

@@ -37,9 +37,10 @@ impl Sections {
         let (main, further) = slot.sections.split_first().ok_or_else(Error::no_device_code)?;
         let mut further = further.to_vec();
         further.sort_unstable();
+        let too_many = || inconsistent("too many section headers");
         let mut new = Sections { headers: Vec::new(), indices: Vec::new(), groups, first: 0 };
         for (index, old) in file.sections.iter().enumerate() {
-            let next = u32::try_from(new.headers.len()).unwrap_or(u32::MAX);
+            let next = u32::try_from(new.headers.len()).map_err(|_| too_many())?;
             new.indices.push(next);
             if index == *main {
                 new.first = next;
@@ -60,7 +61,7 @@ impl Sections {
             }
         }
         if new.headers.len() >= usize::from(SHN_LORESERVE) {
-            return Err(inconsistent("too many section headers"));
+            return Err(too_many());
         }
         new.relink();
         Ok(new)
@@ -92,9 +93,10 @@ impl Sections {
     pub(super) fn index(&self, old: SymbolSection, address: u64) -> SymbolSection {
         let Some(&new) = self.indices.get(usize::from(old.0)) else { return old };
         let mut new = u64::from(new);
-        if new == u64::from(self.first) {
-            let group = self.groups.partition_point(|group| group.start <= address);
-            new += group.saturating_sub(1) as u64;
+        if let [_, further @ ..] = self.groups.as_slice()
+            && new == u64::from(self.first)
+        {
+            new += further.partition_point(|group| group.start <= address) as u64;
         }
         u16::try_from(new).map_or(old, SymbolSection)
     }

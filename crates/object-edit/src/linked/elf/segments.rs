@@ -46,7 +46,8 @@ pub(super) struct Grown {
 }
 
 impl Map {
-    pub(super) fn new(file: &File, slot: &Slot, layout: &Layout) -> Self {
+    /// Returns the new places; `None` for headers with which a new segment has none.
+    pub(super) fn new(file: &File, slot: &Slot, layout: &Layout) -> Option<Self> {
         let old = slot.file_range();
         let mut pieces = Vec::new();
         let mut offset = old.start;
@@ -68,13 +69,13 @@ impl Map {
         let rest = behind_at(file, layout, behind, offset);
         let mut map = Map { segment: old.start..behind, pieces, rest, grown: None };
         if let Some(end) = layout.grown {
-            map.grow(file, layout, end);
+            map.grow(file, layout, end)?;
         }
-        map
+        Some(map)
     }
 
     /// Makes room for a new segment after all others.
-    fn grow(&mut self, file: &File, layout: &Layout, end: u64) {
+    fn grow(&mut self, file: &File, layout: &Layout, end: u64) -> Option<()> {
         let before = file.loads().map(|load| segment_file_range(load).end).max().unwrap_or(0);
         let before = before.max(self.segment.end);
         let start = layout.starts.first().copied().unwrap_or(end);
@@ -84,10 +85,11 @@ impl Map {
             .iter()
             .filter(|section| has_bytes(section) && section.sh_offset.get(LE) >= before);
         let align = behind.map(|section| section.sh_addralign.get(LE)).fold(16, u64::max);
-        // A segment without bytes may have any offset.
-        let old = offset.saturating_add(end - start).saturating_sub(before);
-        let rest = before.saturating_add(up(old, align));
+        // Contents that it ends before need not move.
+        let further = offset.checked_add(end - start)?.saturating_sub(before);
+        let rest = before.checked_add(up(further, align))?;
         self.grown = Some(Grown { before, addresses: start..end, offset, rest });
+        Some(())
     }
 
     /// Returns the new offset of a byte outside the segment of the device code.
@@ -168,7 +170,7 @@ pub(super) fn segments(
     let (old_end, table_end) = (end(file.segments.len()), end(headers.len()));
     let near = layout.zone.near.iter().filter_map(|&(index, at)| {
         let section = file.sections.get(index)?;
-        Some(at.saturating_add(section.sh_size.get(LE)))
+        Some(at + section.sh_size.get(LE))
     });
     let front = near.fold(table_end, u64::max);
     for header in headers.iter_mut().filter(|header| header.p_type.get(LE) == PT_LOAD) {

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use byte_parts::Window;
 use object::elf::{PF_W, SHF_WRITE};
 
 use super::dynamic::Dynamic;
@@ -258,6 +259,11 @@ impl Slot {
         }
     }
 
+    /// Returns the number of bytes up to [that limit](Self::end): none if no page ends between.
+    pub(super) fn available(&self, align: u64) -> u64 {
+        Window::new(&(self.start..self.end(align))).len()
+    }
+
     /// Returns the largest alignment of the sections with bundles.
     pub(super) fn align(&self, file: &File) -> u64 {
         let sections = self.sections.iter().filter_map(|&index| file.sections.get(index));
@@ -280,12 +286,12 @@ impl Slot {
             if from >= to {
                 continue;
             }
-            image.push_zeros(from - at);
+            image.pad_to(from - range.start);
             let offset = run.offset + (from - run.addresses.start);
             image.append(&old.slice(sized(offset, to - from)));
             at = to;
         }
-        image.push_zeros(range.end.saturating_sub(at));
+        image.pad_to(Window::new(range).len());
         image
     }
 }

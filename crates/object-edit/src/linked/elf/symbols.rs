@@ -89,6 +89,7 @@ pub(super) fn resize(
         let Some((old, left)) = left.get(n).filter(|(old, _)| old.contains(&value)) else {
             return;
         };
+        // None if it starts after what is left.
         let room = left.saturating_sub(value - old.start);
         let size = symbol.st_size.get(LE);
         let is_whole = value == old.start && size == old.end - old.start;

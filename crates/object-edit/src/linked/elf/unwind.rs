@@ -4,7 +4,7 @@
 use std::io;
 use std::ops::Range;
 
-use byte_parts::Source;
+use byte_parts::{Source, Window};
 use object::elf::PT_GNU_EH_FRAME;
 
 use super::file::File;
@@ -45,11 +45,10 @@ impl Unwind {
         let start = file.at(offset);
         let header = source.peek(&(start..file.window.end), 12)?;
         let count = u64::from(u32_at(&header, 8));
-        let entries = sized(start.saturating_add(HEADER_SIZE), count * ENTRY_SIZE);
-        let usual = header.starts_with(&HEADER)
-            && count * ENTRY_SIZE <= size - HEADER_SIZE
-            && entries.end <= file.window.end;
-        Ok(if usual { Unwind { address, entries } } else { Unwind::default() })
+        let entries = Window::new(&(start..file.window.end)).sized(HEADER_SIZE, count * ENTRY_SIZE);
+        let usual = header.starts_with(&HEADER) && count * ENTRY_SIZE <= size - HEADER_SIZE;
+        let entries = entries.filter(|_| usual);
+        Ok(entries.map_or_else(Unwind::default, |entries| Unwind { address, entries }))
     }
 
     /// Returns the function at an address.
@@ -78,14 +77,11 @@ impl Unwind {
         }
         let Some((start, frame)) = below else { return Ok(None) };
         let Some(size) = size(source, file, start, frame)? else { return Ok(None) };
-        let addresses = sized(start, size);
-        let last = addresses.end.saturating_sub(1);
-        let (Some(first), Some(last)) = (file.offset_of(start), file.offset_of(last)) else {
-            return Ok(None);
-        };
-        let whole = last.checked_sub(first).is_some_and(|distance| distance + 1 == size);
-        let offset = file.at(first);
-        Ok(whole.then_some(Function { addresses, offset }))
+        let Some(distance) = size.checked_sub(1) else { return Ok(None) };
+        let last = start.checked_add(distance).and_then(|last| file.offset_of(last));
+        let (Some(first), Some(last)) = (file.offset_of(start), last) else { return Ok(None) };
+        let function = Function { addresses: sized(start, size), offset: file.at(first) };
+        Ok((last.checked_sub(first) == Some(distance)).then_some(function))
     }
 }
 

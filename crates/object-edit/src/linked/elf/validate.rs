@@ -43,10 +43,10 @@ pub(super) fn validate(file: &File) -> Result<(), Error> {
             return Err(inconsistent("alignment of a section"));
         }
     }
-    // Work on all sections touches each byte of the file at most twice. A larger sum than fits is too large as well.
-    let sizes = file.sections.iter().filter(|section| has_bytes(section));
-    let all = sizes.fold(0_u64, |all, section| all.saturating_add(section.sh_size.get(LE)));
-    if all.div_ceil(2) > file.len() {
+    // Work on all sections touches each byte of the file at most twice.
+    let mut sizes = file.sections.iter().filter(|section| has_bytes(section));
+    let all = sizes.try_fold(0_u64, |all, section| all.checked_add(section.sh_size.get(LE)));
+    if all.is_none_or(|all| all.div_ceil(2) > file.len()) {
         return Err(inconsistent("sections share bytes"));
     }
     for segment in file.segments.iter().filter(|segment| segment.p_filesz.get(LE) > 0) {

@@ -12,14 +12,14 @@ use super::file::{File, Symbol, file_range};
 use super::relocations::{Machine, Relocations, entries};
 use super::symbols;
 use crate::error::Error;
-use crate::linked::registration::{NO_MULTIPLE, POINTER, Record, Registration};
+use crate::linked::registration::{NO_MULTIPLE, NUMBER, POINTER, Record, Registration};
 use crate::patches::Patch;
 use crate::pod::{LE, first};
 
 /// A wrapper. Addresses are as in the file, before a loader adds its own.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrapper {
-    /// Its address.
+    /// Its address; that of its end exists.
     pub(super) address: u64,
     /// The address that it points to; for an [unknown](PointerForm::Unknown) form, the value in place.
     pub(super) bundle: u64,
@@ -27,9 +27,14 @@ pub(super) struct Wrapper {
 }
 
 impl Wrapper {
-    /// Returns the address of its pointer: the largest one if a header asks for a larger one.
+    /// Returns the address of its pointer.
     pub(super) fn pointer(&self) -> u64 {
-        self.address.saturating_add(POINTER)
+        self.address + POINTER
+    }
+
+    /// Returns the address of its last word.
+    pub(super) fn number(&self) -> u64 {
+        self.address + NUMBER
     }
 
     /// Returns whether its target is known.
@@ -154,6 +159,7 @@ fn in_place(
         let what = match section.sh_type.get(LE) {
             SHT_NOBITS => Some("none of them in the file (NOBITS)"),
             _ if !size.is_multiple_of(24) => Some(NO_MULTIPLE),
+            _ if address.checked_add(size).is_none() => Some("beyond the last address"),
             _ => None,
         };
         if let Some(what) = what {
@@ -161,7 +167,7 @@ fn in_place(
         }
         file.check("the section of the wrappers", &range)?;
         entries(source, file, &range, &mut |_, offset, record: &Record| {
-            let address = address.wrapping_add(offset - range.start);
+            let address = address + (offset - range.start);
             let bundle = registration.target(record, wrappers.len(), address)?;
             wrappers.push(Wrapper { address, bundle, form: PointerForm::Unknown { kind: 0 } });
             Ok(())
@@ -173,10 +179,9 @@ fn in_place(
 
 /// Returns the wrapper whose pointer shares bytes with the word at `address`, and whether it starts there.
 fn pointer_at(wrappers: &[Wrapper], address: u64) -> Option<(usize, bool)> {
-    let end = address.saturating_add(8);
-    let n = wrappers.partition_point(|wrapper| wrapper.pointer().saturating_add(8) <= address);
+    let n = wrappers.partition_point(|wrapper| wrapper.number() <= address);
     let pointer = wrappers.get(n)?.pointer();
-    (pointer < end).then_some((n, pointer == address))
+    (pointer.abs_diff(address) < 8).then_some((n, pointer == address))
 }
 
 /// Returns the place of a symbol that this file defines, and its value.

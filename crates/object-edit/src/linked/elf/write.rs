@@ -143,8 +143,10 @@ impl Parts<'_> {
                 gone.push(file_range(self.file.sections.get(*index)?));
             }
         }
-        let ends = contents.iter().map(|(at, content)| at.saturating_add(content.size()));
-        let end = ends.chain(gone.iter().map(|range| range.end)).max()?;
+        let mut end = gone.iter().map(|range| range.end).max()?;
+        for (at, content) in &contents {
+            end = end.max(at.checked_add(content.size())?);
+        }
         let mut zeroed = Output::new();
         gone.sort_by_key(|range| range.start);
         for range in gone {
@@ -154,10 +156,12 @@ impl Parts<'_> {
         zeroed.append(&self.old.slice(zeroed.size()..end));
         // Bytes that the shorter table frees get the following bytes, if those belong to nothing: patchelf's
         // filler.
-        let back = old_table.end.saturating_sub(table(self.segments.len()).end);
-        let free = sized(old_table.end, back);
-        if back > 0 && next_content(self.file, free.start) >= free.end {
-            zeroed.replace(old_table.end - back, &self.old.slice(free.clone()));
+        let new_end = table(self.segments.len()).end;
+        if let Some(back @ 1..) = old_table.end.checked_sub(new_end) {
+            let free = sized(old_table.end, back);
+            if next_content(self.file, free.start) >= free.end {
+                zeroed.replace(new_end, &self.old.slice(free));
+            }
         }
         contents.sort_by_key(|&(at, _)| at);
         let mut front = Output::new();

@@ -9,8 +9,9 @@ pub(super) fn checksum(mut file: impl Read, len: u64) -> io::Result<u32> {
     let mut buf = vec![0; 64 * 1024];
     let mut left = len;
     while left > 0 {
-        let n = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
-        buf.truncate(n);
+        if let Ok(left) = usize::try_from(left) {
+            buf.truncate(left);
+        }
         file.read_exact(&mut buf)?;
         // Chunks but the last have whole words.
         let (words, odd) = buf.as_chunks::<2>();
@@ -18,7 +19,7 @@ pub(super) fn checksum(mut file: impl Read, len: u64) -> io::Result<u32> {
             sum += u64::from(u16::from_le_bytes(*word));
         }
         sum += odd.iter().map(|&byte| u64::from(byte)).sum::<u64>();
-        left -= n as u64;
+        left -= buf.len() as u64;
     }
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

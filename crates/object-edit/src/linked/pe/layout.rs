@@ -236,7 +236,7 @@ fn headers(
 
     let mut optional = file.optional;
     optional.check_sum.set(LE, 0);
-    // Linkers do not agree on what they count: only what changed is taken into account.
+    // Linkers do not agree on what they count: only what changed is taken into account, and less than that is nothing.
     let initialized = |sections: &[Section]| -> u64 {
         let counted = |section: &&Section| {
             section.characteristics.get(LE).contains(IMAGE_SCN_CNT_INITIALIZED_DATA)
@@ -302,9 +302,10 @@ struct Moved {
 /// Returns the moved bundles in the order of the old addresses.
 fn moved(file: &File, slots: &[Slot], placements: &[Placement]) -> Vec<Moved> {
     let mut moved = Vec::new();
-    let mut sections = u16::try_from(file.sections.len()).unwrap_or(u16::MAX);
+    // There was room for a header for each new one.
+    let mut sections = file.coff.number_of_sections.get(LE);
     for (slot, placement) in slots.iter().zip(placements) {
-        sections = sections.saturating_add(placement.is_new.into());
+        sections += u16::from(placement.is_new);
         let new_section = placement.is_new.then_some(sections);
         let section_start = placement.start;
         let bundles = slot.bundles.iter().zip(&placement.addresses);
@@ -404,6 +405,7 @@ fn debug_entries(
 pub(super) fn debug_offsets(file: &File) -> Vec<Range<u64>> {
     let size = size_of::<ImageDebugDirectory>() as u64;
     let field = std::mem::offset_of!(ImageDebugDirectory, pointer_to_raw_data) as u64;
+    // No directory has no entries.
     let directory = file.directory(IMAGE_DIRECTORY_ENTRY_DEBUG).unwrap_or_default();
     let count = (directory.end - directory.start) / size;
     let offsets = (0..count).map(|index| directory.start + index * size + field);

@@ -1,5 +1,6 @@
 //! Device code of HIP that moves out of a PE file, and in again.
 
+use std::iter::repeat;
 use std::ops::Range;
 
 use byte_parts::Source;
@@ -9,10 +10,10 @@ use super::file::{File, Section, file_range, memory_size};
 use super::references;
 use super::slot::Slot;
 use super::wrappers::{Wrapper, read_of};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::linked::host::{Edited, HostContext, Item, SectionChange, SectionEdit};
-use crate::linked::moved_out::{PLACEHOLDER, check_offsets, placeholder};
-use crate::linked::registered::Led;
+use crate::linked::moved_out::{PLACEHOLDER, at_offsets, check_offsets, placeholder};
+use crate::linked::registered::{Led, readable};
 use crate::linked::registration::{HIP, HIP_MOVED, HIPF, HIPK, POINTER, Registration};
 use crate::output::{self, NewInputs, Output};
 use crate::pod::LE;
@@ -30,11 +31,7 @@ pub(crate) fn targets(
     window: &Range<u64>,
     registration: &'static Registration,
 ) -> Result<Vec<(u64, Led)>, Error> {
-    let file = match File::read(source, window) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::Read => return Err(error),
-        Err(_) => return Ok(Vec::new()),
-    };
+    let Some(file) = readable(File::read(source, window))? else { return Ok(Vec::new()) };
     let found = read_of(source, &file, &[registration])?;
     let place = |wrapper: Wrapper| {
         let at = window.start + wrapper.pointer_at - POINTER;
@@ -44,15 +41,14 @@ pub(crate) fn targets(
     Ok(found.into_iter().map(place).collect())
 }
 
-/// Makes each wrapper lead to another address, with this magic and its number.
+/// Gives each wrapper a magic, the address that it leads to, and a number.
 fn overwrite(
     out: &mut Output,
     file: &File,
     wrappers: &[Wrapper],
-    to: impl Fn(usize) -> (u32, u64, u64),
+    to: impl IntoIterator<Item = (u32, u64, u64)>,
 ) {
-    for (n, wrapper) in wrappers.iter().enumerate() {
-        let (magic, target, number) = to(n);
+    for (wrapper, (magic, target, number)) in wrappers.iter().zip(to) {
         out.overwrite(wrapper.pointer_at - POINTER, &magic.to_le_bytes());
         let target = file.image_base().wrapping_add(target);
         out.overwrite(wrapper.pointer_at, &target.to_le_bytes());
@@ -110,7 +106,7 @@ pub(crate) fn move_out(
     let ends = starts.iter().skip(1).map(|&at| in_section(at)).chain([old.end]);
     let items = starts.iter().zip(ends).map(|(&at, end)| Item {
         old: in_section(at)..end,
-        new: Some(placeholder(PLACEHOLDER.len())),
+        new: Some(placeholder(PLACEHOLDER.len() as u64)),
         joined: false,
     });
     let change = SectionChange::Items(items.collect());
@@ -122,30 +118,31 @@ pub(crate) fn move_out(
         return Err(Error::foreign_reference(bundle, address));
     }
     let mut led = output::copy_of(window);
-    overwrite(&mut led, &file, &found, |_| (HIPF, start, 0));
+    overwrite(&mut led, &file, &found, repeat((HIPF, start, 0)));
     let edit = SectionEdit {
         range,
         name,
         change: SectionChange::Items(vec![Item {
             old,
-            new: Some(placeholder(marker.len())),
+            new: Some(placeholder(marker.len() as u64)),
             joined: false,
         }]),
     };
-    let mut done = Edited::new(Output::new());
-    let edited = edited(&led, source, context, &mut (), edit, &mut done)?;
-    let parts = output::edited(&edited, source, |source, window| {
+    let edited = Edited::again(&led, source, |source, window| {
+        super::edit(source, &mut (), HostContext { window, ..context }, vec![edit])
+    })?;
+    let parts = output::edited(&edited.parts, source, |source, window| {
         let file = File::read(source, window)?;
         let found = read_of(source, &file, &[&HIP])?;
         let at = file.offset_of(&(start..start + marker.len() as u64));
         let at = at.ok_or_else(Error::input_changed)?;
         let mut out = output::copy_of(window);
-        overwrite(&mut out, &file, &found, |n| (HIPK, start, n as u64));
+        overwrite(&mut out, &file, &found, (0..).map(|n| (HIPK, start, n)));
         out.overwrite(at, marker);
         out.overwrite(header_at(&file, index), MARKER);
         Ok(Some(out))
     })?;
-    summed(source, &mut (), Edited { parts, ..done })
+    summed(source, &mut (), Edited { parts, ..edited })
 }
 
 /// Lays the file out with device code in the place of its marker.
@@ -160,7 +157,7 @@ pub(crate) fn move_in(
     let file = File::read(source, window)?;
     let found = read_of(source, &file, &[&HIP_MOVED])?;
     let marker = found.first().ok_or_else(Error::no_device_code)?.target;
-    check_offsets(offsets, found.len())?;
+    check_offsets(offsets, found.len(), contents.size())?;
     let place = section_of(&file, marker).filter(|(_, section)| section.name == *MARKER);
     let is_one = found.iter().all(|wrapper| wrapper.target == marker);
     let Some((index, section)) = place.filter(|_| is_one) else {
@@ -170,7 +167,7 @@ pub(crate) fn move_in(
     let in_file = file_range(section);
     let at = in_file.start + (marker - u64::from(section.virtual_address.get(LE)));
     let mut unmarked = output::copy_of(window);
-    overwrite(&mut unmarked, &file, &found, |_| (HIPF, marker, 0));
+    overwrite(&mut unmarked, &file, &found, repeat((HIPF, marker, 0)));
     unmarked.overwrite(at, PLACEHOLDER);
     unmarked.overwrite(header_at(&file, index), DEVICE_CODE);
     let edit = SectionEdit {
@@ -182,36 +179,19 @@ pub(crate) fn move_in(
             joined: false,
         }]),
     };
-    let mut done = Edited::new(Output::new());
-    let edited = edited(&unmarked, source, context, new, edit, &mut done)?;
-    let parts = output::edited(&edited, source, |source, window| {
+    let edited = Edited::again(&unmarked, source, |source, window| {
+        super::edit(source, new, HostContext { window, ..context }, vec![edit])
+    })?;
+    let parts = output::edited(&edited.parts, source, |source, window| {
         let file = File::read(source, window)?;
         let found = read_of(source, &file, &[&HIP])?;
-        let start = found.first().map_or(0, |wrapper| wrapper.target);
+        let start = found.first().ok_or_else(Error::input_changed)?.target;
         let mut out = output::copy_of(window);
-        overwrite(&mut out, &file, &found, |n| {
-            (HIPF, start.saturating_add(offsets.get(n).copied().unwrap_or(0)), 0)
-        });
+        let places = at_offsets(start, offsets)?.into_iter().map(|at| (HIPF, at, 0));
+        overwrite(&mut out, &file, &found, places);
         Ok(Some(out))
     })?;
-    summed(source, new, Edited { parts, ..done })
-}
-
-/// Edits a file that is not written yet.
-fn edited(
-    old: &Output,
-    source: &mut Source<'_>,
-    context: HostContext<'_>,
-    new: &mut dyn NewInputs,
-    edit: SectionEdit,
-    done: &mut Edited,
-) -> Result<Output, Error> {
-    output::edited(old, source, |source, window| {
-        let context = HostContext { window, ..context };
-        let edited = super::edit(source, new, context, vec![edit])?;
-        (done.zeroed, done.signature_dropped) = (edited.zeroed, edited.signature_dropped);
-        Ok(Some(edited.parts))
-    })
+    summed(source, new, Edited { parts, ..edited })
 }
 
 /// Corrects the checksum, if the file has one.

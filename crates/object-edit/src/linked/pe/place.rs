@@ -187,7 +187,8 @@ impl Placement {
                 continue;
             }
             let packed = end.map_or(address, |end: u64| end.next_multiple_of(alignment));
-            holes.push((address.saturating_sub(packed), address));
+            // [`pack`] puts none before that.
+            holes.push((address - packed, address));
             end = Some(address + bundle.new.size());
         }
         holes.retain(|&(hole, _)| hole > 0);
@@ -211,15 +212,16 @@ impl HeaderRoom {
     fn find(source: &mut Source<'_>, file: &File, slots: &[Slot]) -> Result<Self, Error> {
         let size = size_of::<Section>() as u64;
         let in_file = file.sections.iter().filter(|section| section.size_of_raw_data.get(LE) > 0);
-        let first =
-            in_file.map(|section| section.pointer_to_raw_data.get(LE)).min().unwrap_or(u32::MAX);
-        let end = u64::from(first.min(file.optional.size_of_headers.get(LE))).min(file.len());
+        let starts = in_file.map(|section| section.pointer_to_raw_data.get(LE));
+        let end = starts.fold(file.optional.size_of_headers.get(LE), u32::min);
+        let end = u64::from(end).min(file.len());
         // Other data may lie after the headers, such as bound imports.
         let free =
             file.window.start + file.table_end()..file.window.start + end.max(file.table_end());
         let free = source.skip_zeros(&free)? - free.start;
         let joined: usize = slots.iter().map(|slot| slot.sections.len() - 1).sum();
-        let most = MOST_SECTIONS.saturating_sub(file.sections.len()) as u64;
+        // The file has no more, or it would not have been read.
+        let most = (MOST_SECTIONS - file.sections.len()) as u64;
         Ok(HeaderRoom { headers: (free / size).min(most) + joined as u64 })
     }
 

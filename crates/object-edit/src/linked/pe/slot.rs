@@ -117,6 +117,7 @@ impl Slot {
                 && before.is_some_and(|before| before == item.old.start)
                 && !old.start.is_multiple_of(PAGE);
             before = Some(item.old.end);
+            // Nothing, if it is removed.
             let new = item.new.unwrap_or_default();
             bundles.push(Bundle { number: 0, old, new, changed, follows });
         }

@@ -36,8 +36,8 @@ pub(crate) fn settle(
     let mut budget = MOST;
     while let Some((first, others)) = rest.split_first() {
         let found = function(source, first.at)?.filter(|found| {
-            let size = found.addresses.end.saturating_sub(found.addresses.start);
-            found.addresses.contains(&first.at) && size <= LONGEST.min(budget)
+            let Range { start, end } = found.addresses;
+            (start..end).contains(&first.at) && end - start <= LONGEST.min(budget)
         });
         let Some(found) = found else {
             targets.note(first.bundle, first.at);
@@ -71,10 +71,13 @@ fn confirmed(start: u64, code: &[u8], suspects: &[Suspect], targets: &Targets<'_
         };
         let end = address.wrapping_add(instruction.len as u64);
         while let Some(suspect) = left.next_if(|suspect| suspect.at < end) {
-            let at = usize::try_from(suspect.at.wrapping_sub(address)).unwrap_or(usize::MAX);
-            if target(&instruction, address, bytes, at, targets.absolute)
-                .any(|target| targets.starts.get(suspect.bundle) == Some(&target))
-            {
+            let start = targets.starts.get(suspect.bundle);
+            let is_operand = |at| {
+                target(&instruction, address, bytes, at, targets.absolute)
+                    .any(|target| start == Some(&target))
+            };
+            // No instruction before this one ended after it.
+            if usize::try_from(suspect.at - address).is_ok_and(is_operand) {
                 out.push(*suspect);
             }
         }

@@ -51,7 +51,8 @@ impl Object {
     pub(crate) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
         let mut read = in_source(source, window.start);
         let object = Object::new(window.clone(), &mut read)?;
-        // Work on all sections touches each byte at most twice.
+        // Work on all sections touches each byte at most twice. A sum that is too large for a number is too large here,
+        // and a limit that is one is not a limit.
         let value = object.parts.iter().fold(0, |sum: u64, parts| sum.saturating_add(parts.size()));
         let limit = Window::new(window).len().saturating_mul(2);
         if value > limit { Err(Error::too_large(FORMAT, value, limit)) } else { Ok(object) }

@@ -112,8 +112,8 @@ impl Header {
         let mut header = *self;
         match &mut header {
             Header::Plain(header) => {
-                // Fits: it is not above the limit.
-                header.number_of_sections.set(LE, u16::try_from(count).unwrap_or(u16::MAX));
+                let count = u16::try_from(count).map_err(|_| too_many())?;
+                header.number_of_sections.set(LE, count);
                 header.pointer_to_symbol_table.set(LE, symbols_at);
             }
             Header::Big(header) => {

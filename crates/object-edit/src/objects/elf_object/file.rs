@@ -35,7 +35,7 @@ impl<H: ElfHeader> Object<H> {
     /// Reads the headers of an object or a linked file, and checks that all sections lie in it.
     pub(crate) fn read(source: &mut Source<'_>, window: &Range<u64>) -> Result<Self, Error> {
         let object = Self::new(window.clone(), &mut in_source(source, window.start))?;
-        // Work on all sections touches each byte at most twice.
+        // Work on all sections touches each byte at most twice. A sum that is too large for a number is too large here.
         let sizes = object.sections.iter().map(place).map(|range| range.end - range.start);
         let (value, limit) = (sizes.fold(0, u64::saturating_add), largest(window));
         if value > limit { Err(Error::too_large(FORMAT, value, limit)) } else { Ok(object) }
@@ -64,8 +64,9 @@ impl<H: ElfHeader> Object<H> {
             return Err(Error::cannot_change("the ELF object has no table of section names"));
         }
         let not_names = |expected| field("e_shstrndx", names_index.into(), expected);
-        let index = usize::try_from(names_index).unwrap_or(usize::MAX);
-        let section = sections.get(index).ok_or_else(|| not_names("the index of a section"))?;
+        let found = usize::try_from(names_index).ok();
+        let found = found.and_then(|index| Some((index, sections.get(index)?)));
+        let (index, section) = found.ok_or_else(|| not_names("the index of a section"))?;
         if section.kind != SHT_STRTAB {
             return Err(not_names("the index of a string table"));
         }
@@ -108,6 +109,7 @@ impl<H: ElfHeader> Object<H> {
         if count == 0 {
             return Err(Error::no_section_headers());
         }
+        // A table of more bytes than a number can say ends after every file.
         let len = count.saturating_mul(entry_len);
         let table = part::<H::SectionHeader>(window, read, kind, shoff, len)?;
         Ok((sized(shoff, len), table.iter().map(H::section).collect()))
@@ -126,7 +128,7 @@ impl<H: ElfHeader> Object<H> {
 }
 
 /// Returns the limit of the total size of sections, and of a file made of them: alignments that the object kept fit
-/// by far.
+/// by far. A limit too large for a number is not a limit.
 pub(super) fn largest(window: &Range<u64>) -> u64 {
     available(window).saturating_mul(2).saturating_add(0x1_0000)
 }

@@ -96,7 +96,7 @@ impl Numbers {
         for (index, section) in object.sections.iter().enumerate() {
             if index > 0 && goes(index, object.name_on(section)) {
                 if index == object.names_index {
-                    return Err(referenced(u32::try_from(index).unwrap_or(u32::MAX), 0));
+                    return Err(referenced(index as u64, 0));
                 }
                 numbers.push(None);
             } else {
@@ -112,7 +112,7 @@ impl Numbers {
     fn renumber(&self, old: u32, by: usize) -> Result<u32, Error> {
         match usize::try_from(old).ok().and_then(|old| self.0.get(old)) {
             Some(Some(new)) => Ok(*new),
-            Some(None) => Err(referenced(old, by)),
+            Some(None) => Err(referenced(old.into(), by)),
             None => Ok(old),
         }
     }
@@ -122,9 +122,9 @@ impl Numbers {
     }
 }
 
-fn referenced(section: u32, by: usize) -> Error {
+fn referenced(section: u64, by: usize) -> Error {
     let by = ObjectPart::Section(by as u64);
-    Error::still_referenced(FORMAT, section.into(), by)
+    Error::still_referenced(FORMAT, section, by)
 }
 
 /// The segments of a linked file.
@@ -185,7 +185,7 @@ impl Loaded {
             return self.end != 0;
         }
         let size = if section.kind == SHT_NOBITS { 1 } else { section.size.max(1) };
-        let end = section.offset.saturating_add(size);
+        let end = sized(section.offset, size).end;
         let before = self.ranges.partition_point(|&(start, _)| start <= section.offset);
         let largest = before.checked_sub(1).and_then(|last| self.ranges.get(last));
         largest.is_some_and(|&(_, largest)| end <= largest)
@@ -262,8 +262,7 @@ pub(crate) fn remove<H: ElfHeader>(
     for part in parts.iter().filter(|part| part.fixed) {
         // Numbers of sections in it may have changed, its length has not.
         if let Contents::New(bytes) = &part.contents {
-            // An empty one may lie anywhere.
-            patches.put(window.start.saturating_add(part.fields.offset), bytes);
+            patches.put(object.place(&part.fields).start, bytes);
         }
     }
     let (start, end) = (header_len, loaded.end);
@@ -366,8 +365,8 @@ fn new_header<H: ElfHeader>(
     table_at: u64,
 ) -> Result<H, Error> {
     let count = parts.len() as u64;
-    let names_index = u32::try_from(object.names_index).unwrap_or(u32::MAX);
-    let names_index = numbers.renumber(names_index, 0)?;
+    let names_index = numbers.0.get(object.names_index).copied().flatten();
+    let names_index = names_index.ok_or_else(|| referenced(object.names_index as u64, 0))?;
     let mut header = object.header;
     let shnum = u16::try_from(count).ok().filter(|&count| count < SHN_LORESERVE);
     let too_large = || Error::too_large(FORMAT, table_at, H::LIMIT);
@@ -488,7 +487,8 @@ fn relocations<H: ElfHeader>(
         // Not read here.
         SHT_CREL => {
             let of_table = gone.range((table, 0)..=(table, u64::MAX)).next();
-            return of_table.map_or(Ok(()), |(_, &section)| Err(referenced(section, part.index)));
+            return of_table
+                .map_or(Ok(()), |(_, &section)| Err(referenced(section.into(), part.index)));
         }
         _ => return Ok(()),
     };
@@ -496,7 +496,7 @@ fn relocations<H: ElfHeader>(
     for_each(source, range, len, |_, _, _, relocation| {
         let Some((_, symbol, _)) = decode::<H>(relocation, machine) else { return Ok(()) };
         match gone.get(&(table, symbol)) {
-            Some(&section) => Err(referenced(section, part.index)),
+            Some(&section) => Err(referenced(section.into(), part.index)),
             None => Ok(()),
         }
     })

@@ -49,7 +49,8 @@ impl Moves {
             (self.tables.end, self.grown),
         ] {
             if offset >= from {
-                to = to.saturating_add(by);
+                // Lengths of parts in memory, and sizes that fit section headers.
+                to += by;
             }
         }
         u32::try_from(to).map_err(|_| too_large(to))
@@ -66,9 +67,8 @@ impl Moves {
 
 pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<NewSections<'_>, Error> {
     let end = object.len() as u64;
-    let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
-        Object::of_bytes(object)?;
-    let strings = rest(&strings, STRING_SIZE_LEN);
+    let old = Object::of_bytes(object)?;
+    let strings = rest(&old.strings, STRING_SIZE_LEN);
 
     let known_name = find_name(strings);
     let mut new_strings = Vec::new();
@@ -77,47 +77,78 @@ pub(super) fn lay_out(object: &[u8], contents_len: u64) -> Result<NewSections<'_
         new_strings.push(0);
     }
     let name_at = STRING_SIZE_LEN + known_name.unwrap_or(strings.len()) as u64;
-    let strings_len = STRING_SIZE_LEN + (strings.len() + new_strings.len()) as u64;
 
-    let old_end = symbols.start + SECTION_HEADER_LEN;
     let align = |offset: u64| {
         offset.checked_next_multiple_of(SECTION_ALIGNMENT).ok_or_else(|| too_large(u64::MAX))
     };
-    let contents_at = align(old_end)?;
+    let contents_at = align(old.symbols.start + SECTION_HEADER_LEN)?;
     let size = align(contents_len)?;
-    let moves = Moves {
-        headers_end,
-        headers: SECTION_HEADER_LEN,
-        tables: symbols.start..strings_end,
-        inserted: (contents_at - old_end).saturating_add(size),
-        grown: (symbols.end + strings_len) - strings_end,
-        end,
-    };
-
-    let mut changed = sections;
-    for section in &mut changed {
-        moves.adjust(&mut section.pointer_to_raw_data)?;
-        moves.adjust(&mut section.pointer_to_relocations)?;
-        moves.adjust(&mut section.pointer_to_linenumbers)?;
-    }
     let name = long_name(name_at).ok_or_else(|| too_large(name_at))?;
     let flags = IMAGE_SCN_LNK_REMOVE | IMAGE_SCN_ALIGN_8BYTES | IMAGE_SCN_MEM_DISCARDABLE;
-    changed.push(new_section(name, size, contents_at, flags)?);
+    let sections = vec![new_section(name, size, contents_at, flags)?];
+    let symbols_at = contents_at + size;
+    let addition = Addition { old, sections, strings: new_strings, symbols_at, end };
+    addition.lay_out(object, |new| {
+        new.pad_to(contents_at);
+        new.add(contents_len);
+        new.pad_to(symbols_at);
+    })
+}
 
-    let symbols_at = contents_at.saturating_add(size);
-    let mut new = NewSections::of(object);
-    new.put(&header.changed(header.sections() + 1, narrow(symbols_at)?.get(LE))?);
-    new.put(bytes_of_slice(&changed));
-    new.keep(headers_end..symbols.start);
-    new.pad_to(contents_at);
-    new.add(contents_len);
-    new.pad_to(symbols_at);
-    new.keep(symbols.start..symbols.end);
-    new.put(bytes_of(&narrow(strings_len)?));
-    new.keep(symbols.end + STRING_SIZE_LEN..strings_end);
-    new.put(&new_strings);
-    new.keep(strings_end..end);
-    new.within(LIMIT).ok_or_else(|| too_large(symbols_at))
+/// An object, and what is added to it.
+pub(super) struct Addition {
+    pub(super) old: Object,
+    /// The headers of the new sections.
+    pub(super) sections: Vec<Section>,
+    /// The new end of the string table.
+    pub(super) strings: Vec<u8>,
+    /// The new place of the symbol table, directly after the new contents.
+    pub(super) symbols_at: u64,
+    /// The limit of the offsets that move.
+    pub(super) end: u64,
+}
+
+impl Addition {
+    /// Lays out the object. `put` adds the new contents.
+    pub(super) fn lay_out<'a>(
+        self,
+        object: &'a [u8],
+        put: impl FnOnce(&mut NewSections<'a>),
+    ) -> Result<NewSections<'a>, Error> {
+        let Addition { old, sections: added, strings: new_strings, symbols_at, end } = self;
+        let Object { header, headers_end, sections, symbols, strings, strings_end, .. } = old;
+        let headers = SECTION_HEADER_LEN * added.len() as u64;
+        let old_strings = rest(&strings, STRING_SIZE_LEN);
+        let strings_len = STRING_SIZE_LEN + (old_strings.len() + new_strings.len()) as u64;
+        let moves = Moves {
+            headers_end,
+            headers,
+            tables: symbols.start..strings_end,
+            inserted: symbols_at - (symbols.start + headers),
+            grown: symbols.end + strings_len - strings_end,
+            end,
+        };
+        let count = header.sections() + added.len() as u64;
+        let mut changed = sections;
+        for section in &mut changed {
+            moves.adjust(&mut section.pointer_to_raw_data)?;
+            moves.adjust(&mut section.pointer_to_relocations)?;
+            moves.adjust(&mut section.pointer_to_linenumbers)?;
+        }
+        changed.extend(added);
+
+        let mut new = NewSections::of(object);
+        new.put(&header.changed(count, narrow(symbols_at)?.get(LE))?);
+        new.put(bytes_of_slice(&changed));
+        new.keep(headers_end..symbols.start);
+        put(&mut new);
+        new.keep(symbols.start..symbols.end);
+        new.put(bytes_of(&narrow(strings_len)?));
+        new.keep(symbols.end + STRING_SIZE_LEN..strings_end);
+        new.put(&new_strings);
+        new.keep(strings_end..object.len() as u64);
+        new.within(LIMIT).ok_or_else(|| too_large(symbols_at))
+    }
 }
 
 /// Returns the header of a section with these contents, without addresses and relocations.

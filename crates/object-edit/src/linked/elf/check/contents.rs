@@ -31,10 +31,14 @@ impl Check<'_> {
         if output::copies(self.splices, &sized(new, len), old) {
             return Ok(());
         }
+        // Headers of the new file may name any place.
+        let (Some(_), Some(_)) = (old.checked_add(len), new.checked_add(len)) else {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        };
         let mut at = 0;
         while at < len {
             let n = CHUNK.min(len - at);
-            let (from, start) = (old.saturating_add(at), new.saturating_add(at));
+            let (from, start) = (old + at, new + at);
             if !output::copies(self.splices, &sized(start, n), from) {
                 let before = source.read_range(&sized(from, n))?;
                 let after = read(source, self.splices, &sized(start, n))?;

@@ -334,18 +334,18 @@ fn dynamic(
     let before = tags(source, check.old, old)?;
     let after = super::with_new(source, check.splices, |source| tags(source, check.new, new))?;
     for ((old_tag, before), (tag, after)) in before.into_iter().zip(after) {
-        let mut expected = before;
+        let mut expected = Some(before);
         if ADDRESSES.contains(&tag) {
             let behind = loaded.partition_point(|(old, _)| old.sh_addr.get(LE) <= before);
             let around = behind.checked_sub(1).and_then(|last| loaded.get(last));
             if let Some((old, new)) = around.filter(|(old, _)| addresses(old).contains(&before)) {
-                expected = new.sh_addr.get(LE).saturating_add(before - old.sh_addr.get(LE));
+                expected = new.sh_addr.get(LE).checked_add(before - old.sh_addr.get(LE));
             }
             if check.old.offset_of(before).is_some() && check.new.offset_of(after).is_none() {
                 return Err(fault(after, "an address of the dynamic section is not in the file"));
             }
         }
-        if old_tag != tag || after != expected {
+        if old_tag != tag || Some(after) != expected {
             return Err(fault(after, "the dynamic section has another entry"));
         }
     }

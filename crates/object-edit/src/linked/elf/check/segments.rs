@@ -71,8 +71,8 @@ fn loads(file: &File, granule: u64) -> Result<(), Error> {
             return Err(fault(start, "a segment lies beyond the end of the file"));
         }
         let granule = granule.min(align).min(last_align);
-        let next_free = last_end.checked_next_multiple_of(granule).unwrap_or(u64::MAX);
-        if start & !(granule - 1) < next_free {
+        let next_free = last_end.checked_next_multiple_of(granule);
+        if next_free.is_none_or(|free| start & !(granule - 1) < free) {
             return Err(fault(start, "two segments lie on one page"));
         }
         (last_end, last_align) = (end(load), align);
@@ -84,15 +84,17 @@ fn loads(file: &File, granule: u64) -> Result<(), Error> {
 fn table(check: &Check<'_>) -> Result<(), Error> {
     let header = &check.new.header;
     let start = header.e_phoff.get(LE);
-    // The file may be without a table.
-    let last = start.saturating_add(u64::from(header.e_phnum.get(LE)) * 56).saturating_sub(1);
     let (old, new) = (check.old.address_of(start), check.new.address_of(start));
     if old != new {
         return Err(fault(old.unwrap_or(0), "the program headers are loaded elsewhere"));
     }
-    let loaded = check.new.address_of(last);
-    if new.is_some_and(|new| loaded != Some(new.saturating_add(last - start))) {
-        return Err(fault(new.unwrap_or(0), "the program headers are not loaded as a whole"));
+    // The file may be without a table.
+    let size = u64::from(header.e_phnum.get(LE)) * 56;
+    if let (Some(new), Some(rest)) = (new, size.checked_sub(1)) {
+        let loaded = start.checked_add(rest).and_then(|last| check.new.address_of(last));
+        if loaded.is_none() || loaded != new.checked_add(rest) {
+            return Err(fault(new, "the program headers are not loaded as a whole"));
+        }
     }
     Ok(())
 }

@@ -11,14 +11,14 @@
 //! ```
 
 use object::pe::{IMAGE_SCN_LNK_REMOVE, IMAGE_SCN_MEM_READ};
-use object::pod::{bytes_of, bytes_of_slice};
+use object::pod::bytes_of;
 use object::{LittleEndian, U32};
 
-use super::super::coff::{Moves, SECTION_HEADER_LEN, new_section};
+use super::super::coff::{Addition, Moves, SECTION_HEADER_LEN, new_section};
 use super::super::slice;
 use super::{NewSection, NewSections};
 use crate::error::Error;
-use crate::objects::coff::{Header, LIMIT, Object, STRING_SIZE_LEN, long_name, narrow, too_large};
+use crate::objects::coff::{Header, Object, STRING_SIZE_LEN, long_name, narrow, too_large};
 use crate::pod::{LE, first, rest};
 
 pub(super) fn lay_out<'a>(
@@ -26,20 +26,16 @@ pub(super) fn lay_out<'a>(
     entries: &[NewSection<'_>],
 ) -> Result<NewSections<'a>, Error> {
     let end = object.len() as u64;
-    let Object { header, headers_end, sections, symbols, strings, strings_end, .. } =
-        Object::of_bytes(object)?;
-    let strings = rest(&strings, STRING_SIZE_LEN);
-    let mut new = NewSections::of(object);
+    let old = Object::of_bytes(object)?;
+    let strings = rest(&old.strings, STRING_SIZE_LEN);
     if entries.is_empty() {
+        let mut new = NewSections::of(object);
         new.keep(0..end);
         return Ok(new);
     }
 
-    let count = header.sections() + entries.len() as u64;
-    let headers = SECTION_HEADER_LEN * entries.len() as u64;
-    let contents_at = symbols.start + headers;
-    let mut next_contents = contents_at;
-    let mut next_address = sections.last().map_or(0, |last| {
+    let mut next_contents = old.symbols.start + SECTION_HEADER_LEN * entries.len() as u64;
+    let mut next_address = old.sections.last().map_or(0, |last| {
         u64::from(last.virtual_address.get(LE)) + u64::from(last.virtual_size.get(LE))
     });
     let mut new_strings = Vec::new();
@@ -56,47 +52,25 @@ pub(super) fn lay_out<'a>(
         section.virtual_size = section.size_of_raw_data;
         section.virtual_address = narrow(next_address)?;
         added.push(section);
-        // Asked for by the caller, and may be too large to lay out.
-        next_contents = next_contents.saturating_add(entry.size);
-        next_address = next_address.saturating_add(entry.size);
+        // The header says both numbers in 32 bits each.
+        next_contents += entry.size;
+        next_address += entry.size;
     }
 
-    let mut note = header.bytes().to_vec();
+    let mut note = old.header.bytes().to_vec();
     note.extend_from_slice(bytes_of(&narrow(end)?));
     // Some tools write 0 for a table without strings; so it is for no table at all.
-    let size_at = symbols.end..strings_end.min(symbols.end + STRING_SIZE_LEN);
+    let size_at = old.symbols.end..old.strings_end.min(old.symbols.end + STRING_SIZE_LEN);
     note.extend(slice(object, size_at).and_then(<[u8]>::first_chunk::<4>).unwrap_or(&[0; 4]));
 
-    let strings_len = STRING_SIZE_LEN + (strings.len() + new_strings.len()) as u64;
-    let symbols_at = next_contents.saturating_add(note.len() as u64);
-    let moves = Moves {
-        headers_end,
-        headers,
-        tables: symbols.start..strings_end,
-        inserted: symbols_at - contents_at,
-        grown: symbols.end + strings_len - strings_end,
-        // Even what lies nowhere moves, or else it could not be told from what moved there.
-        end: u64::MAX,
-    };
-    let mut changed = sections;
-    for section in &mut changed {
-        moves.adjust(&mut section.pointer_to_raw_data)?;
-        moves.adjust(&mut section.pointer_to_relocations)?;
-        moves.adjust(&mut section.pointer_to_linenumbers)?;
-    }
-    changed.extend(added);
-
-    new.put(&header.changed(count, narrow(symbols_at)?.get(LE))?);
-    new.put(bytes_of_slice(&changed));
-    new.keep(headers_end..symbols.start);
-    entries.iter().for_each(|entry| new.add(entry.size));
-    new.put(&note);
-    new.keep(symbols.start..symbols.end);
-    new.put(bytes_of(&narrow(strings_len)?));
-    new.keep(symbols.end + STRING_SIZE_LEN..strings_end);
-    new.put(&new_strings);
-    new.keep(strings_end..end);
-    new.within(LIMIT).ok_or_else(|| too_large(symbols_at))
+    let symbols_at = next_contents + note.len() as u64;
+    // Even what lies nowhere moves, or else it could not be told from what moved there.
+    let end = u64::MAX;
+    let addition = Addition { old, sections: added, strings: new_strings, symbols_at, end };
+    addition.lay_out(object, |new| {
+        entries.iter().for_each(|entry| new.add(entry.size));
+        new.put(&note);
+    })
 }
 
 /// Returns the object to which the last sections were added by [`lay_out`]; `None` if they were not. It is laid out

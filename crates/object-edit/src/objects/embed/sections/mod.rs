@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::{self, Cursor, Read, Write};
 use std::ops::Range;
 
-use byte_parts::Source;
+use byte_parts::{Source, internal};
 pub use host_object::HostObject;
 
 use super::{Kind, slice};
@@ -135,10 +135,9 @@ impl<'a> NewSections<'a> {
     }
 
     /// Returns bytes of the object.
-    fn kept(&self, range: &Range<u64>) -> &'a [u8] {
-        let bytes = slice(self.object, range.clone());
-        debug_assert!(bytes.is_some(), "{range:?} of {}", self.object.len());
-        bytes.unwrap_or_default()
+    fn kept(&self, range: &Range<u64>) -> io::Result<&'a [u8]> {
+        let outside = || io::Error::other(internal!("a part outside the object"));
+        slice(self.object, range.clone()).ok_or_else(outside)
     }
 
     /// Returns the result in memory.
@@ -163,7 +162,7 @@ impl<'a> NewSections<'a> {
                 Part::Input(Input::New(index), _) => {
                     bytes.extend_from_slice(contents.get(*index).map_or(&[], AsRef::as_ref));
                 }
-                Part::Input(_, range) => bytes.extend_from_slice(self.kept(&range)),
+                Part::Input(_, range) => bytes.extend_from_slice(self.kept(&range)?),
                 Part::Bytes(new) => bytes.extend_from_slice(new),
                 Part::Zeros(count) => bytes.extend_from_slice(&zeros(count)),
             }
@@ -230,7 +229,7 @@ impl<'a> NewSections<'a> {
         for part in self.parts.iter() {
             match part {
                 Part::Input(Input::New(index), _) => fill_up_to(index + 1, &mut *writer)?,
-                Part::Input(_, range) => writer.write_all(self.kept(&range))?,
+                Part::Input(_, range) => writer.write_all(self.kept(&range)?)?,
                 Part::Bytes(bytes) => writer.write_all(bytes)?,
                 Part::Zeros(count) => writer.write_all(&zeros(count))?,
             }
@@ -249,14 +248,16 @@ impl<'a> NewSections<'a> {
     /// Returns whether these are the bytes before and after the contents of the new sections, with nothing between them.
     fn is_layout_of(&self, front: &[u8], tail: &[u8]) -> bool {
         let is = |range: Range<u64>, mut bytes: &[u8]| {
-            self.parts.slice(range).iter().all(|part| {
-                let rest = match part {
-                    Part::Input(_, range) => bytes.strip_prefix(self.kept(&range)),
+            let parts = self.parts.slice(range);
+            let rest = parts.iter().try_for_each(|part| {
+                bytes = match part {
+                    Part::Input(_, range) => bytes.strip_prefix(self.kept(&range).ok()?),
                     Part::Bytes(new) => bytes.strip_prefix(new),
                     Part::Zeros(count) => bytes.strip_prefix(&*zeros(count)),
-                };
-                rest.map(|rest| bytes = rest).is_some()
-            }) && bytes.is_empty()
+                }?;
+                Some(())
+            });
+            rest.is_some() && bytes.is_empty()
         };
         let contents = self.contents();
         is(0..contents.start, front) && is(contents.end..self.parts.size(), tail)

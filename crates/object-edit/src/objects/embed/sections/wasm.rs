@@ -19,6 +19,7 @@ use super::{NewSection, NewSections, with_capacity};
 use crate::error::Error;
 use crate::objects::error::ObjectPart;
 use crate::objects::wasm::{CUSTOM, HEADER, Head, head, leb128, read_leb128};
+use crate::pod::rest;
 use crate::tables::sized;
 
 const FORMAT: &str = "WebAssembly";
@@ -38,6 +39,7 @@ pub(super) fn lay_out<'a>(
     for entry in entries {
         let mut name = leb128(entry.name.len() as u64, 1);
         name.extend_from_slice(entry.name);
+        // Asked for by the caller: a sum that is too large for a number is too large here.
         let len = (name.len() as u64).saturating_add(entry.size);
         if len > LIMIT {
             return Err(too_large(len));
@@ -85,17 +87,17 @@ pub(super) fn remove(object: &[u8], prefix: &[u8]) -> Result<Option<Vec<u8>>, Er
     place.extend(leb128(PLACE.len() as u64 + 1, 5));
     place.extend(leb128(PLACE.len() as u64, 1));
     place.extend_from_slice(PLACE);
-    let mut rest = with_capacity(kept_end)?;
-    rest.extend_from_slice(&HEADER);
+    let mut new = with_capacity(kept_end)?;
+    new.extend_from_slice(&HEADER);
     let mut at = HEADER.len() as u64;
     sections(object, |section| {
         if at < kept_end {
-            rest.extend_from_slice(if section.is_named(prefix) { &place } else { section.bytes });
+            new.extend_from_slice(if section.is_named(prefix) { &place } else { section.bytes });
         }
         at += section.bytes.len() as u64;
         Ok(())
     })?;
-    Ok(Some(rest))
+    Ok(Some(new))
 }
 
 /// Calls `f` for every section.
@@ -104,8 +106,7 @@ fn sections<'a>(
     mut f: impl FnMut(Section<'a>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let field = |field, offset, expected| {
-        let found = object.get(usize::try_from(offset).unwrap_or(usize::MAX));
-        let found = found.map_or(0, |&byte| byte.into());
+        let found = rest(object, offset).first().map_or(0, |&byte| byte.into());
         Error::field(FORMAT, field, offset, found, expected)
     };
     if !object.starts_with(&HEADER) {
