@@ -276,14 +276,14 @@ impl<'a> Metadata<'_, 'a> {
 
     fn map(&mut self, reader: &mut Reader<'a>) -> Result<u64, Fault> {
         self.members(reader, "a map", |value| match value {
-            Value::Map(count) => Some(count),
+            Value::Map(count) => Some(count.into()),
             _ => None,
         })
     }
 
     fn array(&mut self, reader: &mut Reader<'a>) -> Result<u64, Fault> {
         self.members(reader, "an array", |value| match value {
-            Value::Array(count) => Some(count),
+            Value::Array(count) => Some(count.into()),
             _ => None,
         })
     }
