@@ -9,7 +9,6 @@ use core::str;
 use zerocopy::FromBytes;
 
 use crate::error::{Error, ErrorKind};
-use crate::to_u64;
 use crate::wire::{DESCRIPTOR_LEN, Descriptor, HEADER_LEN, Header};
 
 /// The bytes every binary bundle starts with.
@@ -28,7 +27,7 @@ pub const MAGIC: [u8; 24] = *b"__CLANG_OFFLOAD_BUNDLE__";
 pub struct Bundle<'data> {
     /// The bytes of the container that are in memory.
     data: &'data [u8],
-    count: u64,
+    len: usize,
     header_len: u64,
     end: u64,
 }
@@ -42,7 +41,7 @@ impl<'data> Bundle<'data> {
     /// Errors of [`Error`] that start with a bundle's header, descriptors and entries; never
     /// [`Incomplete`](crate::ErrorKind::Incomplete).
     pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
-        Self::parse_prefix(data, to_u64(data.len()))
+        Self::parse_prefix(data, data.len() as u64)
     }
 
     /// Reads the bundle that starts with the first byte of `prefix`, when only the first
@@ -55,12 +54,12 @@ impl<'data> Bundle<'data> {
     /// short: read as many bytes as [`Error::needed`] says and call again. Each such error asks for at least
     /// twice the prefix, or for everything.
     pub fn parse_prefix(prefix: &'data [u8], available: u64) -> Result<Self, Error> {
-        let available = available.max(to_u64(prefix.len()));
+        let available = available.max(prefix.len() as u64);
         let count = count(prefix, available)?.ok_or_else(|| Error::incomplete(HEADER_LEN))?;
         let mut walk = Walk { data: prefix, at: HEADER_LEN };
         // Its length is bounded by what is in memory, not by what the header counts.
         let mut ranges = Vec::new();
-        let mut end = HEADER_LEN;
+        let (mut end, mut len) = (HEADER_LEN, 0);
         for index in 0..count {
             let NamedEntry { offset, size, .. } = walk.checked_next(index, count, available)?;
             let Some(entry_end) = offset.checked_add(size).filter(|end| *end <= available) else {
@@ -68,14 +67,14 @@ impl<'data> Bundle<'data> {
                 let what = format!("lies at {offset:#x}..{entry_end:#x}");
                 return Err(beyond_end(index, offset, available, &what));
             };
-            end = end.max(entry_end);
+            (end, len) = (end.max(entry_end), len + 1);
             if size > 0 {
                 ranges.push((offset, entry_end, index));
             }
         }
         let header_len = walk.at;
         check_ranges(ranges, header_len)?;
-        Ok(Self { data: prefix, count, header_len, end: end.max(header_len) })
+        Ok(Self { data: prefix, len, header_len, end: end.max(header_len) })
     }
 
     /// Returns how many bytes from its start the descriptors of a bundle take at least, judged by `prefix`, its first
@@ -137,22 +136,23 @@ impl<'data> Bundle<'data> {
             left -= 1;
         }
         // Each descriptor that is left is followed by an ID of a byte at least; of the next one the length may be known.
-        let least = left.saturating_mul(DESCRIPTOR_LEN + 1);
-        let id_len = walk.descriptor().filter(|_| left > 0).map_or(1, |next| next.id_len.get());
-        Ok(walk.at.saturating_add(least).saturating_add(id_len.saturating_sub(1)))
+        let least = left * (DESCRIPTOR_LEN + 1);
+        let next = walk.descriptor().filter(|_| left > 0);
+        let more = next.and_then(|next| next.id_len.get().checked_sub(1));
+        // The most that can be asked for, if it is more than that.
+        Ok(walk.at.saturating_add(least).saturating_add(more.unwrap_or(0)))
     }
 
     /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
-        // Every descriptor is in memory, so their number fits.
-        usize::try_from(self.count).unwrap_or(usize::MAX)
+        self.len
     }
 
     /// Returns whether there are no entries at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.count == 0
+        self.len == 0
     }
 
     /// Returns the end of the descriptors, in bytes from the start of the bundle.
@@ -170,7 +170,7 @@ impl<'data> Bundle<'data> {
 
     /// Returns the entries in stored order.
     pub fn entries(&self) -> impl ExactSizeIterator<Item = Entry<'data>> + Clone + use<'data> {
-        let left = 0..self.len();
+        let left = 0..self.len;
         Entries { data: self.data, walk: Walk { data: self.data, at: HEADER_LEN }, left }
     }
 }
@@ -178,7 +178,7 @@ impl<'data> Bundle<'data> {
 impl fmt::Debug for Bundle<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bundle")
-            .field("len", &self.count)
+            .field("len", &self.len)
             .field("header_len", &self.header_len)
             .field("end", &self.end)
             .finish_non_exhaustive()
@@ -281,9 +281,9 @@ impl<'data> Walk<'data> {
             return Err(beyond_end(index, at, available, &what));
         };
         // The descriptors after this one have at least one character of ID each.
-        let later = (count - index - 1).saturating_mul(DESCRIPTOR_LEN + 1);
+        let later = (count - index - 1) * (DESCRIPTOR_LEN + 1);
         let Some(descriptor) = self.descriptor() else {
-            return Err(self.incomplete(id_start.saturating_add(1 + later), available));
+            return Err(self.incomplete(id_start, 1 + later, available));
         };
         let len = descriptor.id_len.get();
         if len == 0 {
@@ -293,14 +293,14 @@ impl<'data> Walk<'data> {
             let what = format!("has an ID of {len:#x} bytes at {id_start:#x}");
             return Err(beyond_end(index, id_start, available, &what));
         };
-        self.next().ok_or_else(|| self.incomplete(id_end.saturating_add(later), available))
+        self.next().ok_or_else(|| self.incomplete(id_end, later, available))
     }
 
-    /// Asks for `at_least` bytes, and for at least twice the present ones, so that few rounds are enough for IDs of any
-    /// length.
-    fn incomplete(&self, at_least: u64, available: u64) -> Error {
-        let twice = to_u64(self.data.len()).saturating_mul(2);
-        Error::incomplete(at_least.max(twice).min(available))
+    /// Asks for at least `more` bytes from `start` on, and for at least twice the present ones, so that few rounds are enough
+    /// for IDs of any length; for no more than there are, also if the sum is larger than any number.
+    fn incomplete(&self, start: u64, more: u64, available: u64) -> Error {
+        let twice = self.data.len() as u64 * 2;
+        Error::incomplete(start.saturating_add(more).max(twice).min(available))
     }
 }
 

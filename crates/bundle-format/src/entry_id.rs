@@ -216,7 +216,7 @@ fn split_at_dash(text: &str, at: usize) -> (&str, &str) {
 /// clang-offload-bundler writes a single `-` after the processor of such an ID when it takes the processor for the
 /// environment.
 fn as_target_id(text: &str) -> Option<&str> {
-    let processor = text.split([':', '+']).next().unwrap_or_default();
+    let processor = text.split_once([':', '+']).map_or(text, |(processor, _)| processor);
     if is_known_processor(processor) {
         return Some(text);
     }

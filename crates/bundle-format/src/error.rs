@@ -5,8 +5,6 @@ use alloc::format;
 use alloc::string::String;
 use core::str::Utf8Error;
 
-use crate::to_u64;
-
 /// An error in a bundle, with its place.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and the other functions are for
@@ -150,7 +148,7 @@ impl Error {
     #[must_use]
     pub fn entry(&self) -> Option<u64> {
         match self.0.output {
-            Some(byte_parts::Error::InputSize { input, .. }) => Some(to_u64(input)),
+            Some(byte_parts::Error::InputSize { input, .. }) => Some(input as u64),
             _ => self.0.entry,
         }
     }
@@ -171,7 +169,10 @@ impl Error {
             inner.message =
                 format!("data at offset {offset:#x} is neither a bundle nor zero padding");
         }
-        inner.offset = Some(offset.saturating_add(inner.offset.unwrap_or_default()));
+        inner.offset = match inner.offset {
+            Some(within) => offset.checked_add(within),
+            None => Some(offset),
+        };
         self
     }
 
@@ -181,7 +182,7 @@ impl Error {
             "bundle entry {index} has an ID that is not utf-8 from its byte {} on",
             error.valid_up_to()
         );
-        Self::of_entry(ErrorKind::Id, to_u64(index), message)
+        Self::of_entry(ErrorKind::Id, index as u64, message)
     }
 }
 

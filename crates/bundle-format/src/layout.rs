@@ -8,7 +8,6 @@ use zerocopy::IntoBytes;
 
 use crate::MAGIC;
 use crate::error::{Error, ErrorKind};
-use crate::to_u64;
 use crate::wire::{DESCRIPTOR_LEN, Descriptor, HEADER_LEN, Header};
 
 /// The alignment of code objects in the bundles of HIP, for [`layout`]: 4096 bytes, for which Clang's driver asks
@@ -73,13 +72,13 @@ pub fn layout<Id: AsRef<[u8]>>(
         return Err(Error::new(ErrorKind::Layout, message));
     }
     let entries: Vec<(Id, u64)> = entries.into_iter().collect();
-    let count = to_u64(entries.len());
+    let count = entries.len() as u64;
     let mut header_len = HEADER_LEN;
     for (entry, (id, _)) in (0..).zip(&entries) {
         if id.as_ref().is_empty() {
             return Err(Error::empty_id(entry, header_len));
         }
-        header_len += DESCRIPTOR_LEN + to_u64(id.as_ref().len());
+        header_len += DESCRIPTOR_LEN + id.as_ref().len() as u64;
     }
 
     let mut header = Header { magic: MAGIC, count: count.into() }.as_bytes().to_vec();
@@ -93,7 +92,7 @@ pub fn layout<Id: AsRef<[u8]>>(
         let offset = end.checked_next_multiple_of(align).ok_or_else(overflow)?;
         end = offset.checked_add(*size).ok_or_else(overflow)?;
         let (id, size) = (id.as_ref(), (*size).into());
-        let id_len = to_u64(id.len()).into();
+        let id_len = (id.len() as u64).into();
         let descriptor = Descriptor { offset: offset.into(), size, id_len };
         header.extend_from_slice(descriptor.as_bytes());
         header.extend_from_slice(id);

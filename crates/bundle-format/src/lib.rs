@@ -145,8 +145,3 @@ pub const MAGIC_TEXT: &str = "__CLANG_OFFLOAD_BUNDLE__";
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-/// Returns a length in memory as the format counts; no platform has more than 64 bits.
-fn to_u64(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
-}

@@ -42,7 +42,7 @@ impl EntryId<'_> {
         if is_fine && !is_displaced {
             return None;
         }
-        let behind = rest.get(three.len()..).unwrap_or_default();
+        let behind = rest.strip_prefix(three)?;
         let three = near_triple.as_deref().unwrap_or(three);
         let target = near_target.as_deref().unwrap_or(target);
         Some(match target {

@@ -5,11 +5,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use byte_parts::internal;
 use memchr::{memchr, memmem, memrchr};
 
 use crate::error::{Error, ErrorKind};
 use crate::leader::{COMMON, END, START};
-use crate::to_u64;
 
 pub use crate::leader::Leader;
 
@@ -106,16 +106,16 @@ impl<'data> TextBundle<'data> {
                 other = other.or(Some(marker));
                 continue;
             }
-            let line = Line::read(data, marker.id_start);
+            let line = Line::read(&marker);
             match (open.take(), marker.is_start) {
                 (None, true) => {
-                    open = Some(Open::new(&marker, &line, to_u64(entries.len()))?);
+                    open = Some(Open::new(&marker, &line, entries.len() as u64)?);
                 }
                 (None, false) => {
                     let at = marker.start;
                     let message =
                         format!("text bundle has an end marker at {at:#x} without a start marker");
-                    return Err(Error::at(ErrorKind::Malformed, to_u64(at), message));
+                    return Err(Error::at(ErrorKind::Malformed, at as u64, message));
                 }
                 // Content like any other.
                 (Some(entry), true) => open = Some(entry),
@@ -125,7 +125,7 @@ impl<'data> TextBundle<'data> {
             }
         }
         if let Some(entry) = open {
-            let (entry, offset) = (to_u64(entries.len()), to_u64(entry.marker));
+            let (entry, offset) = (entries.len() as u64, entry.marker as u64);
             return Err(truncated(entry, offset, "no end marker"));
         }
         match other {
@@ -138,7 +138,7 @@ impl<'data> TextBundle<'data> {
                     marker.start,
                     leader.as_str()
                 );
-                Err(Error::at(ErrorKind::OtherForm, to_u64(marker.start), message))
+                Err(Error::at(ErrorKind::OtherForm, marker.start as u64, message))
             }
         }
     }
@@ -207,7 +207,7 @@ impl<'data> Entry<'data> {
     /// Returns the length of the payload in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
-        to_u64(self.payload.len())
+        self.payload.len() as u64
     }
 
     /// Returns the code object, source text or whatever lies between the markers.
@@ -230,17 +230,19 @@ impl fmt::Debug for Entry<'_> {
 
 /// A line that is a marker with any leader.
 #[derive(Clone, Copy)]
-struct Marker {
+struct Marker<'data> {
     leader: Leader,
     is_start: bool,
     /// The start of the line.
     start: usize,
-    /// The start of its ID.
+    /// Its ID, and what follows.
+    rest: &'data [u8],
+    /// The start of the ID.
     id_start: usize,
 }
 
 /// Returns all lines that are markers, in order.
-fn markers(data: &[u8]) -> impl Iterator<Item = Marker> + '_ {
+fn markers(data: &[u8]) -> impl Iterator<Item = Marker<'_>> {
     memmem::find_iter(data, COMMON).filter_map(|hit| {
         let (before, after) = data.split_at_checked(hit)?;
         let leader = Leader::ALL.into_iter().find(|leader| {
@@ -249,18 +251,14 @@ fn markers(data: &[u8]) -> impl Iterator<Item = Marker> + '_ {
                 .is_some_and(|line| line.last().is_none_or(|&byte| byte == b'\n'))
         })?;
         let marker = after.get(1..)?;
-        let is_start = marker.starts_with(START.as_bytes());
-        if !is_start && !marker.starts_with(END.as_bytes()) {
-            return None;
-        }
-        let len = if is_start { START.len() } else { END.len() };
-        // A space follows, both ours and the one of COMMON are counted.
-        marker.get(len).filter(|&&byte| byte == b' ')?;
+        let start = marker.strip_prefix(START.as_bytes());
+        let rest = start.or_else(|| marker.strip_prefix(END.as_bytes()))?.strip_prefix(b" ")?;
         Some(Marker {
             leader,
-            is_start,
+            is_start: start.is_some(),
             start: hit.checked_sub(leader.as_str().len())?,
-            id_start: hit.checked_add(len)?.checked_add(2)?,
+            rest,
+            id_start: data.len() - rest.len(),
         })
     })
 }
@@ -275,14 +273,14 @@ struct Line<'data> {
 }
 
 impl<'data> Line<'data> {
-    fn read(data: &'data [u8], id_start: usize) -> Self {
-        let rest = data.get(id_start..).unwrap_or_default();
+    fn read(marker: &Marker<'data>) -> Self {
+        let rest = marker.rest;
         let newline = memchr(b'\n', rest);
         let line = newline.and_then(|at| rest.get(..at)).unwrap_or(rest);
         let id = line.strip_suffix(b"\r");
         Self {
             id: id.unwrap_or(line),
-            next: newline.and_then(|at| id_start.checked_add(at)?.checked_add(1)),
+            next: newline.map(|at| marker.id_start + at + 1),
             carriage_return: id.is_some(),
         }
     }
@@ -297,8 +295,8 @@ struct Open<'data> {
 }
 
 impl<'data> Open<'data> {
-    fn new(marker: &Marker, line: &Line<'data>, entry: u64) -> Result<Self, Error> {
-        let offset = to_u64(marker.start);
+    fn new(marker: &Marker<'_>, line: &Line<'data>, entry: u64) -> Result<Self, Error> {
+        let offset = marker.start as u64;
         if line.id.is_empty() {
             return Err(Error::empty_id(entry, offset));
         }
@@ -314,26 +312,29 @@ impl<'data> Open<'data> {
     fn close(
         &self,
         data: &'data [u8],
-        end: &Marker,
+        end: &Marker<'_>,
         line: &Line<'data>,
         index: usize,
     ) -> Result<Entry<'data>, Error> {
         if line.id != self.id {
-            let offset = to_u64(end.start);
+            let offset = end.start as u64;
             let [start, end] = [self.id, line.id].map(String::from_utf8_lossy);
             let message = format!(
                 "text bundle entry {index} starts with the ID {start:?}, but ends at {offset:#x} with the ID {end:?}"
             );
-            return Err(Error::in_entry(ErrorKind::Malformed, to_u64(index), offset, message));
+            return Err(Error::in_entry(ErrorKind::Malformed, index as u64, offset, message));
         }
-        let content = data.get(self.content..end.start).unwrap_or_default();
+        let content = data.get(self.content..end.start).ok_or_else(|| {
+            let message = internal!("an end marker before its content").into();
+            Error::in_entry(ErrorKind::Malformed, index as u64, end.start as u64, message)
+        })?;
         // Without a newline the end marker follows the start marker directly.
         let mut content = content.strip_suffix(b"\n").unwrap_or(content);
         // In a file with CR LF, the newline before the end marker is CR LF too.
         if self.carriage_return {
             content = content.strip_suffix(b"\r").unwrap_or(content);
         }
-        Ok(Entry { index, id: self.id, payload: content, offset: to_u64(self.content) })
+        Ok(Entry { index, id: self.id, payload: content, offset: self.content as u64 })
     }
 }
 
@@ -408,7 +409,7 @@ fn check(leader: Leader, entries: &[(&str, &[u8])]) -> Result<u64, Error> {
     for (entry, (id, content)) in (0_u64..).zip(entries) {
         if id.is_empty() {
             // The marker follows an empty line.
-            return Err(Error::empty_id(entry, size.saturating_add(1)));
+            return Err(Error::empty_id(entry, size + 1));
         }
         if let Some(at) = id.bytes().position(|byte| matches!(byte, b'\r' | b'\n')) {
             return Err(Error::line_break(entry, at));
@@ -421,7 +422,8 @@ fn check(leader: Leader, entries: &[(&str, &[u8])]) -> Result<u64, Error> {
             return Err(Error::of_entry(ErrorKind::MarkerInPayload, entry, message));
         }
         let parts = frame(leader, id).into_iter().flatten().map(str::len);
-        size = parts.chain([content.len()]).map(to_u64).fold(size, u64::saturating_add);
+        // Lengths in memory: 64 bits hold their sum.
+        size += parts.chain([content.len()]).map(|len| len as u64).sum::<u64>();
     }
     Ok(size)
 }

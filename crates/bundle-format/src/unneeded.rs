@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::binary::{Bundle, MAGIC};
-use crate::to_u64;
 
 /// Bundles in linked files start at pages.
 const PAGE: usize = 4096;
@@ -42,23 +41,28 @@ pub fn unneeded(
     keeps: &dyn Fn(&[u8]) -> bool,
     found: &mut Vec<Range<u64>>,
 ) -> u64 {
+    // No file has more bytes than 64 bits count.
+    if start.checked_add(chunk.len() as u64).is_none() {
+        return 0;
+    }
     let mut at = 0;
     loop {
-        let place = start.saturating_add(to_u64(at));
+        let Some(table) = chunk.get(at..).filter(|rest| !rest.is_empty()) else { return 0 };
+        let place = start + at as u64;
         if let Some(hole) = found.last().filter(|hole| hole.end > place) {
             // The end of an image is the start of the next, or near it.
-            let past = usize::try_from(hole.end - start).unwrap_or(usize::MAX);
-            at = past.saturating_add(PAGE - 1) / PAGE * PAGE;
+            let past = (hole.end - start).checked_next_multiple_of(PAGE as u64);
+            let Some(past) = past.and_then(|past| usize::try_from(past).ok()) else { return 0 };
+            at = past;
+            continue;
         }
-        let place = start.saturating_add(to_u64(at));
-        let Some(table) = chunk.get(at..).filter(|rest| !rest.is_empty()) else { return 0 };
         if table.starts_with(&MAGIC)
             && let Ok(needed) = Bundle::header_needed(table)
             && needed <= MOST_OF_TABLE
         {
-            let missing = needed.saturating_sub(to_u64(table.len()));
-            if missing > 0 && !is_end {
-                return missing.next_multiple_of(to_u64(PAGE));
+            let there = table.len() as u64;
+            if needed > there && !is_end {
+                return (needed - there).next_multiple_of(PAGE as u64);
             }
             add_images(table, place, keeps, found);
         }
@@ -73,22 +77,25 @@ fn add_images(
     keeps: &dyn Fn(&[u8]) -> bool,
     found: &mut Vec<Range<u64>>,
 ) {
+    // So the sums of the place and of offsets that were checked are numbers.
     let Ok(bundle) = Bundle::parse_prefix(table, u64::MAX - place) else { return };
     let last = found.last().map_or(0, |hole| hole.end);
-    let mut after = last.max(place.saturating_add(bundle.header_len()));
+    let mut after = last.max(place + bundle.header_len());
     let mut images: Vec<(u64, u64, bool)> =
         bundle.entries().map(|entry| (entry.offset(), entry.size(), keeps(entry.id()))).collect();
     images.sort_unstable();
     for (offset, size, is_kept) in images {
-        let start = place.saturating_add(offset);
-        let end = start.saturating_add(size);
-        // Images may overlap.
-        let hole = start.saturating_add(HEAD).max(after)..end.saturating_sub(TAIL);
+        let start = place + offset;
+        let end = start + size;
         if is_kept {
             after = after.max(end);
-        } else if hole.start.saturating_add(LEAST) <= hole.end {
-            after = hole.end;
-            found.push(hole);
+        } else if size > HEAD + TAIL {
+            // Images may overlap.
+            let hole = after.max(start + HEAD)..end - TAIL;
+            if hole.end.checked_sub(hole.start).is_some_and(|len| len >= LEAST) {
+                after = hole.end;
+                found.push(hole);
+            }
         }
     }
 }
@@ -119,7 +126,7 @@ mod tests {
             let mut end = file.len().min(at + pages * PAGE);
             loop {
                 let (chunk, is_end) = (&file[at..end], end == file.len());
-                match unneeded(chunk, to_u64(at), is_end, keeps, &mut found) {
+                match unneeded(chunk, at as u64, is_end, keeps, &mut found) {
                     0 => break,
                     missing => end = file.len().min(end + usize::try_from(missing).unwrap()),
                 }

@@ -51,6 +51,7 @@ impl Budget {
 
     /// Counts an amount that was used already.
     pub fn spend(&mut self, amount: u64) {
+        // More than any number is more than any limit.
         self.used = self.used.saturating_add(amount);
     }
 }

@@ -2,8 +2,6 @@
 
 use core::iter::{self, FusedIterator};
 
-use crate::to_u64;
-
 /// Returns the containers that lie one after the other in `data`, each with its offset in bytes. Zeros before, between and
 /// after them are skipped. An error ends the iteration.
 ///
@@ -21,19 +19,17 @@ pub fn concatenated<'data, T, E>(
     data: &'data [u8],
     read: impl Fn(&'data [u8], u64) -> Result<(T, u64), E> + Clone,
 ) -> impl FusedIterator<Item = Result<(u64, T), E>> + Clone {
-    let (mut rest, mut at) = (data, 0_u64);
+    let mut rest = data;
     let containers = iter::from_fn(move || {
         let zeros = rest.iter().take_while(|&&byte| byte == 0).count();
-        rest = rest.get(zeros..).unwrap_or_default();
-        at = at.saturating_add(to_u64(zeros));
+        (_, rest) = rest.split_at(zeros);
         if rest.is_empty() {
             return None;
         }
-        let offset = at;
+        let offset = (data.len() - rest.len()) as u64;
         let container = read(rest, offset).map(|(container, size)| {
-            let end = usize::try_from(size).unwrap_or(usize::MAX);
-            rest = rest.get(end..).unwrap_or_default();
-            at = at.saturating_add(size);
+            // Nothing follows a container that is as long as the data, or said to be longer.
+            rest = usize::try_from(size).ok().and_then(|size| rest.get(size..)).unwrap_or(&[]);
             (offset, container)
         });
         if container.is_err() {

@@ -5,7 +5,6 @@ use core::ops::Range;
 
 use crate::error::Error;
 use crate::parts::Parts;
-use crate::to_u64;
 
 /// The layout of a container: an output that takes inputs of known sizes.
 ///
@@ -61,12 +60,12 @@ impl Layout {
     ///
     /// [`Error::InputCount`] and [`Error::InputSize`] if they are not.
     pub fn check_inputs(&self, inputs: &[&[u8]]) -> Result<(), Error> {
-        let (expected, found) = (to_u64(self.sizes.len()), to_u64(inputs.len()));
+        let (expected, found) = (self.sizes.len() as u64, inputs.len() as u64);
         if expected != found {
             return Err(Error::InputCount { expected, found });
         }
         for (input, (&expected, bytes)) in self.sizes.iter().zip(inputs).enumerate() {
-            let found = to_u64(bytes.len());
+            let found = bytes.len() as u64;
             if expected != found {
                 return Err(Error::InputSize { input, expected, found });
             }
@@ -81,6 +80,7 @@ impl Layout {
     /// [`Error::InputCount`] and [`Error::InputSize`] if the inputs are not the planned ones, [`Error::OutOfMemory`].
     pub fn to_vec(&self, inputs: &[&[u8]]) -> Result<Vec<u8>, Error> {
         self.check_inputs(inputs)?;
+        // An input that was not planned has no bytes: the parts that take some of it are errors.
         self.parts.to_vec(|&input| inputs.get(input).copied().unwrap_or_default())
     }
 }

@@ -30,6 +30,7 @@ extern crate std;
 
 mod budget;
 mod concatenated;
+pub mod elf;
 mod error;
 #[cfg(feature = "object")]
 mod headers;
@@ -64,8 +65,4 @@ pub use write::{Inputs, Streams, copy_range};
 /// Returns the number of bytes in a range: none if it ends before it starts.
 fn len_of(range: &core::ops::Range<u64>) -> u64 {
     range.end.saturating_sub(range.start)
-}
-
-fn to_u64(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
 }

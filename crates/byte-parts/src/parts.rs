@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::Range;
 
 use crate::error::Error;
-use crate::{len_of, to_u64};
+use crate::{internal, len_of};
 
 /// One part of an output.
 #[derive(PartialEq)]
@@ -32,7 +32,7 @@ impl<I> Part<'_, I> {
     #[must_use]
     pub fn size(&self) -> u64 {
         match self {
-            Part::Bytes(bytes) => to_u64(bytes.len()),
+            Part::Bytes(bytes) => bytes.len() as u64,
             Part::Input(_, range) => len_of(range),
             Part::Zeros(count) => *count,
         }
@@ -92,7 +92,10 @@ struct Shared(Arc<Vec<u8>>, Range<usize>);
 impl Shared {
     /// Returns the bytes, which are all there.
     fn bytes(&self) -> &[u8] {
-        self.0.get(self.1.clone()).unwrap_or_default()
+        self.0.get(self.1.clone()).unwrap_or_else(|| {
+            let _ = internal!("shared bytes that are not there");
+            &[]
+        })
     }
 }
 
@@ -161,7 +164,7 @@ impl<I> Parts<I> {
 
     /// Adds bytes at the end.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
-        let end = self.end(to_u64(bytes.len()));
+        let end = self.end(bytes.len() as u64);
         if let Some(last) = self.0.last_mut()
             && let Stored::Bytes(Shared(before, range)) = &mut last.stored
             && range.end == before.len()
@@ -180,7 +183,7 @@ impl<I> Parts<I> {
         if bytes.len() < SHARED {
             return self.push_bytes(&bytes);
         }
-        let (range, end) = (0..bytes.len(), self.end(to_u64(bytes.len())));
+        let (range, end) = (0..bytes.len(), self.end(bytes.len() as u64));
         self.push(Stored::Bytes(Shared(Arc::new(bytes), range)), end);
     }
 
@@ -195,7 +198,9 @@ impl<I> Parts<I> {
 
     /// Adds zeros up to this offset; nothing if the output has that size already.
     pub fn pad_to(&mut self, offset: u64) {
-        self.push_zeros(offset.saturating_sub(self.size()));
+        if let Some(missing) = offset.checked_sub(self.size()) {
+            self.push_zeros(missing);
+        }
     }
 
     /// Returns the end of the output with `size` bytes more.
@@ -275,7 +280,7 @@ impl<I: Clone + PartialEq> Parts<I> {
         if shared.1.len() < SHARED {
             return self.push_bytes(shared.bytes());
         }
-        let end = self.end(to_u64(shared.1.len()));
+        let end = self.end(shared.1.len() as u64);
         self.push(Stored::Bytes(shared), end);
     }
 
@@ -335,14 +340,14 @@ impl<I: Clone + PartialEq> Parts<I> {
                 }
                 Part::Input(name, range) => {
                     let all = input(name);
-                    let at = |at| usize::try_from(at).unwrap_or(usize::MAX);
-                    let bytes =
-                        all.get(at(range.start)..at(range.end)).ok_or(Error::InputSize {
-                            input: index,
-                            expected: range.end,
-                            found: to_u64(all.len()),
-                        })?;
-                    out.extend_from_slice(bytes);
+                    let start = usize::try_from(range.start).ok();
+                    let place = start.zip(usize::try_from(range.end).ok());
+                    let bytes = place.and_then(|(start, end)| all.get(start..end));
+                    out.extend_from_slice(bytes.ok_or(Error::InputSize {
+                        input: index,
+                        expected: range.end,
+                        found: all.len() as u64,
+                    })?);
                 }
             }
         }

@@ -60,7 +60,7 @@ impl Bounds {
 ///
 /// use byte_parts::{Bounds, in_order};
 ///
-/// let bounds = Bounds::new(NonZeroUsize::MIN.saturating_add(3)).with_bytes(1 << 20);
+/// let bounds = Bounds::new(NonZeroUsize::new(4).unwrap()).with_bytes(1 << 20);
 /// let texts = ["one", "three", "fifteen"];
 /// let jobs = texts.iter().map(|text| (text, 1000));
 /// let sizes: Vec<usize> =

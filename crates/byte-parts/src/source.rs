@@ -8,7 +8,7 @@ use core::fmt;
 use core::ops::{Range, RangeInclusive};
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
-use crate::len_of;
+use crate::{internal, len_of};
 
 /// Anything that can be read at any position: a [`File`](std::fs::File), a [`Cursor`](std::io::Cursor), ...
 pub trait ReadSeek: Read + Seek {}
@@ -154,8 +154,10 @@ impl<'r> Source<'r> {
             self.block_start = offset - kept as u64;
             self.fill_block()?;
         }
-        let skip = usize::try_from(offset - self.block_start).unwrap_or(usize::MAX);
-        let available = self.block.get(skip..).unwrap_or_default();
+        let skip = usize::try_from(offset - self.block_start).ok();
+        let available = skip.and_then(|skip| self.block.get(skip..)).ok_or_else(|| {
+            io::Error::other(internal!("a block that ends before the bytes it was read for"))
+        })?;
         let n = available.len().min(buf.len());
         if let (Some(to), Some(from)) = (buf.get_mut(..n), available.get(..n)) {
             to.copy_from_slice(from);
@@ -218,10 +220,11 @@ impl<'r> Source<'r> {
     ///
     /// As [`read_range`](Self::read_range).
     pub fn range(&mut self, range: &Range<u64>) -> io::Result<Cow<'_, [u8]>> {
-        if self.bytes(range).is_some() {
-            return Ok(Cow::Borrowed(self.bytes(range).unwrap_or_default()));
+        if self.bytes(range).is_none() {
+            return self.read_range(range).map(Cow::Owned);
         }
-        self.read_range(range).map(Cow::Owned)
+        let missing = || io::Error::other(internal!("bytes that were there"));
+        self.bytes(range).map(Cow::Borrowed).ok_or_else(missing)
     }
 
     /// Appends all bytes of `range`.

@@ -7,8 +7,8 @@ use core::ops::Range;
 use crate::error::{Error, WriteError};
 use crate::internal;
 use crate::layout::Layout;
+use crate::len_of;
 use crate::parts::{Part, Parts};
-use crate::{len_of, to_u64};
 
 /// The inputs of an output, by name.
 ///
@@ -40,7 +40,7 @@ impl<R: Read + Seek> Inputs<usize> for [R] {
         range: Range<u64>,
         out: &mut W,
     ) -> Result<(), WriteError> {
-        let (expected, found) = (to_u64(input) + 1, to_u64(self.len()));
+        let (expected, found) = (input as u64 + 1, self.len() as u64);
         let file = self.get_mut(input).ok_or(Error::InputCount { expected, found })?;
         let found = copy_range(file, &range, out)? + range.start;
         if found == range.end {
@@ -84,7 +84,7 @@ impl<I> Parts<I> {
     {
         let mut held = Vec::new();
         for part in self.iter() {
-            if part.size() > SMALL || to_u64(held.len()) > MOST_HELD {
+            if part.size() > SMALL || held.len() as u64 > MOST_HELD {
                 out.write_all(&held).map_err(WriteError::Write)?;
                 held.clear();
             }
@@ -161,7 +161,7 @@ impl<'p, R: Read, N: Iterator<Item = R>> Streams<'p, N> {
 
     fn open_next(&mut self) -> Result<(), WriteError> {
         self.close()?;
-        let (expected, found) = (to_u64(self.sizes.len()), to_u64(self.opened));
+        let (expected, found) = (self.sizes.len() as u64, self.opened as u64);
         let input = self.next.next().ok_or(Error::InputCount { expected, found })?;
         self.now = Some((input, 0));
         self.opened += 1;
@@ -173,9 +173,12 @@ impl<'p, R: Read, N: Iterator<Item = R>> Streams<'p, N> {
         let Some((mut stream, read)) = self.now.take() else { return Ok(()) };
         let input = self.opened - 1;
         let expected = self.sizes.get(input).copied().unwrap_or(0);
-        // One more byte tells a stream that is too long. More than was planned may have been read.
-        let rest = expected.saturating_sub(read).saturating_add(1);
-        let rest = io::copy(&mut stream.by_ref().take(rest), &mut io::sink());
+        // More than was planned may have been read.
+        let Some(left) = expected.checked_sub(read) else {
+            return Err(Error::InputSize { input, expected, found: read }.into());
+        };
+        // One more byte tells a stream that is too long; none is longer than any number.
+        let rest = io::copy(&mut stream.by_ref().take(left.saturating_add(1)), &mut io::sink());
         let found = read + rest.map_err(WriteError::Read)?;
         if found == expected {
             Ok(())
@@ -194,7 +197,7 @@ impl<'p, R: Read, N: Iterator<Item = R>> Streams<'p, N> {
             self.open_next()?;
         }
         self.close()?;
-        let expected = to_u64(self.sizes.len());
+        let expected = self.sizes.len() as u64;
         match self.next.next() {
             None => Ok(()),
             Some(_) => Err(Error::InputCount { expected, found: expected + 1 }.into()),

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::Error;
-use crate::header::{check_uncompressed_size, header_bytes, to_u64};
+use crate::header::{check_uncompressed_size, header_bytes};
 use crate::options::WriteOptions;
 
 /// Compresses `data`, a bundle, into a container.
@@ -19,7 +19,7 @@ use crate::options::WriteOptions;
 /// a size exceeds 32 bits in version 1 or 2, and [`Memory`](crate::ErrorKind::Memory).
 pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
     let WriteOptions { version, method, .. } = *options;
-    let uncompressed_size = to_u64(data.len());
+    let uncompressed_size = data.len() as u64;
     check_uncompressed_size(version, uncompressed_size)?;
 
     // The payload is written after room for the header, so that nothing has to move later.
@@ -27,7 +27,7 @@ pub fn compress(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, Error> {
     let (encoded, hash) = alongside_hash(data, || encode(data, options, &mut out));
     encoded?;
 
-    let header = header_bytes(version, method, to_u64(out.len()), uncompressed_size, hash)?;
+    let header = header_bytes(version, method, out.len() as u64, uncompressed_size, hash)?;
     if let Some(room) = out.get_mut(..header.len()) {
         room.copy_from_slice(&header);
     }
@@ -62,7 +62,7 @@ fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), 
     let codec = method.known().ok_or_else(|| Error::no_codec(method))?;
     codec
         .compress_code(data, options.level, options.threads, out)
-        .map_err(|error| Error::of_codec(method, 0, to_u64(data.len()), &error))
+        .map_err(|error| Error::of_codec(method, 0, data.len() as u64, &error))
 }
 
 /// Runs `work` and hashes `data`: MD5 takes about half as long as fast compression, so at once.

@@ -8,7 +8,6 @@ use core::fmt;
 
 use codecs::Input;
 
-use crate::header::to_u64;
 use crate::{Error, ErrorKind, Header, Method};
 
 /// A limit for the size that a compressed bundle may expand to, where the caller has none of its own: 2 GiB.
@@ -218,11 +217,11 @@ pub fn decompress_stream(method: Method, stream: &[u8], size: u64) -> Result<Vec
 /// Decompresses. Calls `grown` repeatedly with the result so far, if the codec works in steps; the last call need not
 /// have all of it.
 fn decode(data: &[u8], max: u64, grown: &mut dyn FnMut(&[u8])) -> Result<Decompressed, Error> {
-    let header = Header::parse(data, to_u64(data.len()))?;
+    let header = Header::parse(data, data.len() as u64)?;
     check_limit(&header, max)?;
     let decoded = header.codec()?.decompress(&input(&header, data)?, grown);
     let (data, stream_len) = decoded.map_err(|error| header.fault(&error))?;
-    let consumed = to_u64(header.header_len().saturating_add(stream_len));
+    let consumed = (header.header_len() + stream_len) as u64;
     Ok(Decompressed { data, consumed, header })
 }
 
@@ -233,7 +232,7 @@ pub(crate) fn check_limit(header: &Header, max: u64) -> Result<(), Error> {
 
 /// Returns the stream of the container at the start of `data`.
 fn input<'d>(header: &Header, data: &'d [u8]) -> Result<Input<'d>, Error> {
-    let available = to_u64(data.len());
+    let available = data.len() as u64;
     let end = header.total_size().unwrap_or(available);
     let stream = usize::try_from(end)
         .ok()
@@ -266,8 +265,8 @@ fn input<'d>(header: &Header, data: &'d [u8]) -> Result<Input<'d>, Error> {
 /// Errors of [`decompress`] except [`Limit`](ErrorKind::Limit), and of the kind [`Buffer`](ErrorKind::Buffer) if `out`
 /// is of another length.
 pub fn decompress_into(data: &[u8], out: &mut [u8]) -> Result<Header, Error> {
-    let header = Header::parse(data, to_u64(data.len()))?;
-    let (expected, found) = (header.uncompressed_size(), to_u64(out.len()));
+    let header = Header::parse(data, data.len() as u64)?;
+    let (expected, found) = (header.uncompressed_size(), out.len() as u64);
     if expected != found {
         let message = format!(
             "output buffer for a compressed bundle: expected {expected} bytes, found {found}"

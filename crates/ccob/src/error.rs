@@ -155,6 +155,7 @@ impl Error {
             return self;
         };
         if let codecs::ErrorKind::TrailingData(end) = &mut fault {
+            // The distance is the caller's word, and may be any number.
             *end = end.saturating_add(by);
         }
         Self::of_stream(method, offset.saturating_add(by), fault)

@@ -75,7 +75,7 @@ impl Hasher {
         let mut chunk = match self.used.try_recv() {
             Ok(used) => used,
             Err(_) if self.sent < GrowingHash::QUEUE => {
-                self.sent = self.sent.saturating_add(1);
+                self.sent += 1;
                 Vec::with_capacity(bytes.len())
             }
             Err(_) => return false,
@@ -97,7 +97,7 @@ impl GrowingHash {
 
     /// Takes notice of what there is by now: `data` starts with what it was the last time.
     pub(crate) fn grown(&mut self, data: &[u8]) {
-        while let Some(chunk) = data.get(self.given..self.given.saturating_add(Self::CHUNK)) {
+        while let Some(chunk) = data.get(self.given..self.given + Self::CHUNK) {
             if self.thread.is_none() && !self.refused {
                 self.thread = Hasher::start();
                 self.refused = self.thread.is_none();
@@ -105,7 +105,7 @@ impl GrowingHash {
             if !self.thread.as_mut().is_some_and(|hasher| hasher.offer(chunk)) {
                 return;
             }
-            self.given = self.given.saturating_add(Self::CHUNK);
+            self.given += Self::CHUNK;
         }
     }
 
@@ -128,7 +128,7 @@ impl GrowingHash {
 
     /// Returns the hash of the whole data, which is computed meanwhile.
     pub(crate) fn finish_later(self, data: Arc<Vec<u8>>) -> LaterHash {
-        let rest = data.len().saturating_sub(self.given);
+        let rest = data.len() - self.given;
         if self.refused || rest < Self::WORTH_A_THREAD {
             return LaterHash { data, hash: Err(self) };
         }
@@ -143,7 +143,7 @@ impl GrowingHash {
 
     /// Returns the hash of the whole data, and what `work` returns, which runs meanwhile.
     pub(crate) fn finish_beside<T>(self, data: &[u8], work: impl FnOnce() -> T) -> (T, u64) {
-        let rest = data.len().saturating_sub(self.given);
+        let rest = data.len() - self.given;
         if self.refused || rest < Self::WORTH_A_THREAD {
             return (work(), self.finish(data));
         }

@@ -45,7 +45,7 @@ impl Header {
     /// [`Version`](ErrorKind::Version), [`Method`](ErrorKind::Method) and, for a total size less than the header,
     /// [`Size`](ErrorKind::Size).
     pub fn parse(prefix: &[u8], available: u64) -> Result<Self, Error> {
-        let have = available.min(to_u64(prefix.len()));
+        let have = available.min(prefix.len() as u64);
         let truncated = |needed: usize| {
             let message =
                 format!("compressed bundle header is truncated: {have} bytes, {needed} needed");
@@ -58,12 +58,12 @@ impl Header {
         }
 
         let header_len = version.header_len();
-        if have < to_u64(header_len) {
+        if have < header_len as u64 {
             return Err(truncated(header_len));
         }
         let header = Self::read(version, method, prefix).ok_or_else(|| truncated(header_len))?;
         if let Some(total_size) = header.total_size {
-            if total_size < to_u64(header_len) {
+            if total_size < header_len as u64 {
                 let message = format!(
                     "compressed bundle has a total size of {total_size} bytes, less than its header of {header_len}"
                 );
@@ -187,12 +187,12 @@ impl Header {
 
     /// Returns the error of a codec in the payload.
     pub(crate) fn fault(&self, error: &codecs::Error) -> Error {
-        Error::of_codec(self.method, to_u64(self.header_len()), self.uncompressed_size, error)
+        Error::of_codec(self.method, self.header_len() as u64, self.uncompressed_size, error)
     }
 
     /// Returns the payload, decompressed step by step.
     pub(crate) fn stream(&self) -> Result<Stream, Error> {
-        let end = self.total_size.map(|end| end.saturating_sub(to_u64(self.header_len())));
+        let end = self.total_size.map(|end| end - self.header_len() as u64);
         Stream::new(self.codec()?, self.uncompressed_size, end).map_err(|error| self.fault(&error))
     }
 }
@@ -233,11 +233,6 @@ pub(crate) fn header_bytes(
             HeaderV3 { prefix, total_size, uncompressed_size, hash }.as_bytes().to_vec()
         }
     })
-}
-
-/// Converts a size. `usize` is never wider than 64 bits on a target of Rust.
-pub(crate) fn to_u64(size: usize) -> u64 {
-    u64::try_from(size).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use alloc::vec::Vec;
 
 use crate::decompress::check_limit;
-use crate::header::to_u64;
 use crate::{Error, Header};
 
 /// Decompresses the first `len` bytes of what the container that `data` starts with holds: from its first blocks, at
@@ -35,15 +34,20 @@ pub fn decompress_prefix(data: &[u8], len: usize, max: u64) -> Result<Vec<u8>, E
     let header = Header::parse(data, u64::MAX)?;
     check_limit(&header, max)?;
     let mut stream = header.stream()?;
+    // The end of the container, if it is there.
     let end = header.total_size().and_then(|end| usize::try_from(end).ok());
-    let is_whole = end.is_some_and(|end| end <= data.len());
-    let end = end.unwrap_or(usize::MAX).min(data.len());
-    let input = data.get(header.header_len()..end).unwrap_or_default();
+    let end = end.filter(|&end| end <= data.len());
+    let input = data.get(header.header_len()..end.unwrap_or(data.len()));
+    let input =
+        input.ok_or_else(|| Error::truncated(header.header_len() as u64, data.len() as u64))?;
     let mut out = Vec::new();
     stream.append(input, len, &mut out).map_err(|error| header.fault(&error))?;
-    if is_whole && out.len() < len && to_u64(out.len()) < header.uncompressed_size() {
+    if let Some(end) = end
+        && out.len() < len
+        && (out.len() as u64) < header.uncompressed_size()
+    {
         let kind = codecs::ErrorKind::EndsEarly;
-        return Err(Error::of_stream(header.method(), to_u64(end), kind));
+        return Err(Error::of_stream(header.method(), end as u64, kind));
     }
     Ok(out)
 }
@@ -58,7 +62,7 @@ mod reader {
 
     use codecs::{Md5, Stream};
 
-    use super::{Error, Header, Vec, check_limit, to_u64};
+    use super::{Error, Header, Vec, check_limit};
     use crate::decompress::check_hash;
     use crate::hash::head;
 
@@ -125,7 +129,7 @@ mod reader {
         /// everything was read.
         #[must_use]
         pub fn consumed(&self) -> u64 {
-            to_u64(self.header.header_len()).saturating_add(self.stream.position())
+            self.header.header_len() as u64 + self.stream.position()
         }
     }
 
@@ -139,8 +143,12 @@ mod reader {
         pub fn new(mut reader: R, max: u64) -> io::Result<Self> {
             let mut head = Vec::new();
             loop {
-                let missing = Header::needed(&head)?.saturating_sub(head.len());
-                if missing == 0 || read_up_to(&mut reader, missing, &mut head)? < missing {
+                let needed = Header::needed(&head)?;
+                if needed <= head.len() {
+                    break;
+                }
+                read_up_to(&mut reader, (needed - head.len()) as u64, &mut head)?;
+                if head.len() < needed {
                     break;
                 }
             }
@@ -153,32 +161,34 @@ mod reader {
 
         /// Takes a step, and reads what it needs before.
         fn step(&mut self, to: &mut [u8]) -> io::Result<usize> {
-            let have = self.input.len().saturating_sub(self.used);
+            let have = self.input.len() - self.used;
             let needed = self.stream.needed();
             if have < needed {
                 self.input.drain(..self.used);
                 self.used = 0;
-                let left = self.stream.left().map(|left| left.saturating_sub(to_u64(have)));
-                let left =
-                    left.map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
-                let wanted = if needed == 1 { CHUNK } else { needed.saturating_sub(have) };
-                read_up_to(&mut self.reader, wanted.min(left), &mut self.input)?;
+                // Nothing past the end was read.
+                let left = self.stream.left().map(|left| left - have as u64);
+                let wanted = if needed == 1 { CHUNK } else { needed - have } as u64;
+                let wanted = left.map_or(wanted, |left| left.min(wanted));
+                read_up_to(&mut self.reader, wanted, &mut self.input)?;
                 if self.input.len() < needed {
-                    return self.end_input(left).map(|()| 0);
+                    return self.end_input().map(|()| 0);
                 }
             }
-            let input = self.input.get(self.used..).unwrap_or_default();
+            let (_, input) = self.input.split_at(self.used);
             let (read, written) =
                 self.stream.step(input, to).map_err(|error| self.header.fault(&error))?;
-            self.used = self.used.saturating_add(read);
+            self.used += read;
             Ok(written)
         }
 
-        /// Takes the end of the reader, with this much left of the container.
-        fn end_input(&mut self, left: usize) -> io::Result<()> {
-            let available = self.consumed().saturating_add(to_u64(self.input.len()));
+        /// Takes the end of the reader, or of the container.
+        fn end_input(&mut self) -> io::Result<()> {
+            let available = self.consumed() + self.input.len() as u64;
             match self.header.total_size() {
-                Some(total_size) if left > 0 => Err(Error::truncated(total_size, available).into()),
+                Some(total_size) if available < total_size => {
+                    Err(Error::truncated(total_size, available).into())
+                }
                 _ => {
                     let ended = self.stream.end_input(&self.input);
                     Ok(ended.map_err(|error| self.header.fault(&error))?)
@@ -200,7 +210,7 @@ mod reader {
                     0 => 0,
                     _ => self.step(to)?,
                 };
-                self.hash.update(to.get(..written).unwrap_or_default());
+                self.hash.update(to.split_at(written).0);
                 if self.stream.missing() == 0 {
                     self.finish()?;
                 }
@@ -227,7 +237,7 @@ mod reader {
     }
 
     /// Appends `len` bytes, fewer at the end.
-    fn read_up_to(reader: &mut impl Read, len: usize, to: &mut Vec<u8>) -> io::Result<usize> {
-        reader.take(to_u64(len)).read_to_end(to)
+    fn read_up_to(reader: &mut impl Read, len: u64, to: &mut Vec<u8>) -> io::Result<usize> {
+        reader.take(len).read_to_end(to)
     }
 }

@@ -1,10 +1,5 @@
 //! Everything that can be wrong with a stream.
 
-/// Converts a size. `usize` is never wider than 64 bits on a target of Rust.
-pub(crate) fn to_u64(size: usize) -> u64 {
-    u64::try_from(size).unwrap_or(u64::MAX)
-}
-
 /// An error of a codec, with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} (at {offset:#x})")]
@@ -16,12 +11,12 @@ pub struct Error {
 impl Error {
     #[cold]
     pub(crate) fn new(kind: ErrorKind, offset: usize) -> Self {
-        Error { kind, offset: to_u64(offset) }
+        Error { kind, offset: offset as u64 }
     }
 
     /// Returns the same error for a stream that starts `by` bytes earlier.
     pub(crate) fn moved(self, by: u64) -> Self {
-        Error { offset: self.offset.saturating_add(by), ..self }
+        Error { offset: self.offset + by, ..self }
     }
 
     /// Returns the kind of the error.

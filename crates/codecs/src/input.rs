@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::error::{Error, ErrorKind, to_u64};
+use crate::error::{Error, ErrorKind};
 
 /// A function that sees the data while it grows.
 pub(crate) type Grown<'g> = &'g mut dyn FnMut(&[u8]);
@@ -49,14 +49,14 @@ impl Input<'_> {
     /// Checks where the stream ends.
     pub(crate) fn check_end(&self, position: usize) -> Result<(), Error> {
         if self.is_exact && position != self.stream.len() {
-            return Err(Error::new(ErrorKind::TrailingData(to_u64(self.stream.len())), position));
+            return Err(Error::new(ErrorKind::TrailingData(self.stream.len() as u64), position));
         }
         Ok(())
     }
 
     /// Checks that exactly the expected size came out.
     pub(crate) fn check_output(&self, len: usize) -> Result<(), Error> {
-        let found = to_u64(len);
+        let found = len as u64;
         match found.cmp(&self.size) {
             core::cmp::Ordering::Less => Err(Error::new(ErrorKind::TooShort(found), 0)),
             core::cmp::Ordering::Equal => Ok(()),
@@ -77,6 +77,7 @@ pub(crate) fn too_long() -> Error {
 
 /// Makes room for `total` bytes in total.
 pub(crate) fn reserve_total(out: &mut Vec<u8>, total: usize) -> Result<(), Error> {
+    // Nothing, if it is longer.
     out.try_reserve_exact(total.saturating_sub(out.len()))
-        .map_err(|_| Error::new(ErrorKind::Memory(to_u64(total)), 0))
+        .map_err(|_| Error::new(ErrorKind::Memory(total as u64), 0))
 }

@@ -2,14 +2,15 @@
 
 use alloc::vec::Vec;
 
-use crate::error::{Error, ErrorKind, to_u64};
+use crate::error::{Error, ErrorKind};
 use crate::input::{Grown, Input, reserve_total};
 
 /// The most bytes that one byte of a block expands to.
 const MOST_EXPANSION: u64 = 255;
 
 pub(crate) fn decode(input: &Input<'_>, grown: Grown<'_>) -> Result<(Vec<u8>, usize), Error> {
-    let at_most = to_u64(input.stream.len()).saturating_mul(MOST_EXPANSION);
+    // No memory has 2^56 bytes.
+    let at_most = input.stream.len() as u64 * MOST_EXPANSION;
     if input.size > at_most {
         return Err(Error::new(ErrorKind::AtMost(at_most), 0));
     }

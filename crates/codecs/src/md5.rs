@@ -6,8 +6,6 @@
 
 use core::hint::black_box;
 
-use crate::error::to_u64;
-
 /// The bytes that are hashed at a time.
 const BLOCK: usize = 64;
 
@@ -52,7 +50,7 @@ impl Default for Md5 {
 impl Md5 {
     /// Hashes more data.
     pub fn update(&mut self, mut data: &[u8]) {
-        self.len = self.len.wrapping_add(to_u64(data.len()));
+        self.len = self.len.wrapping_add(data.len() as u64);
         if self.filled > 0 {
             let (more, behind) = data.split_at(data.len().min(BLOCK - self.filled));
             self.keep(more);
@@ -86,7 +84,7 @@ impl Md5 {
         let mut padding = [0; BLOCK];
         padding[0] = 0x80;
         let end = if self.filled < LEN_AT { LEN_AT } else { BLOCK + LEN_AT };
-        self.update(padding.get(..end - self.filled).unwrap_or_default());
+        self.update(padding.split_at(end - self.filled).0);
         self.update(&bits.to_le_bytes());
         let mut digest = [0; 16];
         for (to, word) in digest.as_chunks_mut().0.iter_mut().zip(self.state) {

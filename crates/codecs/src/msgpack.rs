@@ -19,8 +19,6 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::error::to_u64;
-
 /// A value, or the start of one with members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -40,9 +38,9 @@ pub enum Value<'d> {
     /// Bytes; of extensions with their type.
     Bytes(&'d [u8]),
     /// An array of this many values, which follow.
-    Array(u64),
+    Array(u32),
     /// A map of this many keys, each with a value, which follow.
-    Map(u64),
+    Map(u32),
 }
 
 impl Value<'_> {
@@ -50,8 +48,8 @@ impl Value<'_> {
     #[must_use]
     pub fn members(self) -> u64 {
         match self {
-            Value::Array(count) => count,
-            Value::Map(count) => count.saturating_mul(2),
+            Value::Array(count) => count.into(),
+            Value::Map(count) => 2 * u64::from(count),
             _ => 0,
         }
     }
@@ -86,7 +84,7 @@ pub enum ErrorKind {
     #[error("{count} values do not fit in the {left} bytes left")]
     Counted {
         /// The values of the array, or the pairs of the map.
-        count: u64,
+        count: u32,
         /// The values, where a pair is two.
         members: u64,
         /// The bytes that are left.
@@ -97,17 +95,18 @@ pub enum ErrorKind {
 /// A reader of values one after the other.
 #[derive(Clone, Copy)]
 pub struct Reader<'d> {
-    data: &'d [u8],
-    at: usize,
+    /// Length of the data, and what is left of it.
+    len: usize,
+    rest: &'d [u8],
     /// The place of the data, for errors.
     base: u64,
 }
 
 impl fmt::Debug for Reader<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Reader { data, at, base } = self;
+        let Reader { len, rest, base } = self;
         let mut shown = f.debug_struct("Reader");
-        shown.field("data", &data.len()).field("at", at).field("base", base).finish()
+        shown.field("len", len).field("rest", &rest.len()).field("base", base).finish()
     }
 }
 
@@ -115,51 +114,65 @@ impl<'d> Reader<'d> {
     /// Returns a reader of data that lies at this place.
     #[must_use]
     pub fn new(data: &'d [u8], base: u64) -> Self {
-        Reader { data, at: 0, base }
+        Reader { len: data.len(), rest: data, base }
     }
 
     /// Returns the place of the next value.
     #[must_use]
     pub fn offset(&self) -> u64 {
-        self.base.saturating_add(to_u64(self.at))
+        // The base is the caller's word, and may be any number.
+        self.base.saturating_add(self.position() as u64)
     }
 
     /// Returns the number of bytes read.
     #[must_use]
     pub fn position(&self) -> usize {
-        self.at
+        self.len - self.rest.len()
     }
 
-    /// Returns the bytes that were read since the reader was as `before`.
+    /// Returns the bytes that were read since the reader was as `before`; `None` if it has read less than that one.
     #[must_use]
-    pub fn since(&self, before: &Self) -> &'d [u8] {
-        self.data.get(before.at..self.at).unwrap_or_default()
+    pub fn since(&self, before: &Self) -> Option<&'d [u8]> {
+        before.rest.get(..before.rest.len().checked_sub(self.rest.len())?)
     }
 
     /// Returns whether everything was read.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
-        self.at >= self.data.len()
+        self.rest.is_empty()
     }
 
     fn left(&self) -> u64 {
-        to_u64(self.data.len().saturating_sub(self.at))
+        self.rest.len() as u64
+    }
+
+    fn truncated(&self, expected: u64) -> Error {
+        let kind = ErrorKind::Truncated { expected, left: self.left() };
+        Error { offset: self.offset(), kind }
     }
 
     fn take(&mut self, len: u64) -> Result<&'d [u8], Error> {
-        let end = usize::try_from(len).ok().and_then(|len| self.at.checked_add(len));
-        let taken = end.and_then(|end| self.data.get(self.at..end)).ok_or_else(|| {
-            let kind = ErrorKind::Truncated { expected: len, left: self.left() };
-            Error { offset: self.offset(), kind }
-        })?;
-        self.at = self.at.saturating_add(taken.len());
+        let cut = usize::try_from(len).ok().and_then(|len| self.rest.split_at_checked(len));
+        let (taken, rest) = cut.ok_or_else(|| self.truncated(len))?;
+        self.rest = rest;
         Ok(taken)
     }
 
-    /// Reads a number of `1 << log` bytes.
-    fn number(&mut self, log: u8) -> Result<u64, Error> {
-        let bytes = self.take(1 << log)?;
-        Ok(bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    /// Reads the bytes of a number.
+    fn number<const LEN: usize>(&mut self) -> Result<[u8; LEN], Error> {
+        let cut = self.rest.split_first_chunk();
+        let (number, rest) = cut.ok_or_else(|| self.truncated(LEN as u64))?;
+        self.rest = rest;
+        Ok(*number)
+    }
+
+    /// Reads a length of one, two or four bytes.
+    fn length(&mut self, log: u8) -> Result<u32, Error> {
+        Ok(match log {
+            0 => u8::from_be_bytes(self.number()?).into(),
+            1 => u16::from_be_bytes(self.number()?).into(),
+            _ => u32::from_be_bytes(self.number()?),
+        })
     }
 
     /// Reads the next value; of an array or a map its length only. No more members are there than bytes are left for.
@@ -170,13 +183,13 @@ impl<'d> Reader<'d> {
     #[allow(clippy::should_implement_trait, reason = "an iterator has no errors")]
     pub fn next(&mut self) -> Result<Value<'d>, Error> {
         let start = self.offset();
-        let byte = self.take(1)?.first().copied().unwrap_or(0xc1);
-        let low = |bits: u8| u64::from(byte & bits);
+        let [byte] = self.number()?;
+        let low = |bits: u8| u32::from(byte & bits);
         let value = match byte {
             0x00..=0x7f => Value::Unsigned(byte.into()),
             0x80..=0x8f => Value::Map(low(15)),
             0x90..=0x9f => Value::Array(low(15)),
-            0xa0..=0xbf => Value::Text(self.take(low(31))?),
+            0xa0..=0xbf => Value::Text(self.take(low(31).into())?),
             0xc0 => Value::Nil,
             0xc1 => return Err(Error { offset: start, kind: ErrorKind::NoValue }),
             0xc2 | 0xc3 => Value::Bool(byte == 0xc3),
@@ -186,18 +199,19 @@ impl<'d> Reader<'d> {
                 self.take(4 << low(1))?;
                 Value::Fraction
             }
-            0xcc..=0xcf => Value::Unsigned(self.number(byte - 0xcc)?),
-            0xd0..=0xd3 => {
-                let shift = 64 - (8 << low(3));
-                signed((self.number(byte - 0xd0)? << shift).cast_signed() >> shift)
-            }
+            0xcc..=0xce => Value::Unsigned(self.length(byte - 0xcc)?.into()),
+            0xcf => Value::Unsigned(u64::from_be_bytes(self.number()?)),
+            0xd0 => signed(i8::from_be_bytes(self.number()?).into()),
+            0xd1 => signed(i16::from_be_bytes(self.number()?).into()),
+            0xd2 => signed(i32::from_be_bytes(self.number()?).into()),
+            0xd3 => signed(i64::from_be_bytes(self.number()?)),
             0xd4..=0xd8 => Value::Bytes(self.take((1 << (byte - 0xd4)) + 1)?),
             0xd9..=0xdb => {
-                let len = self.number(byte - 0xd9)?;
-                Value::Text(self.take(len)?)
+                let len = self.length(byte - 0xd9)?;
+                Value::Text(self.take(len.into())?)
             }
-            0xdc | 0xdd => Value::Array(self.number(byte - 0xdc + 1)?),
-            0xde | 0xdf => Value::Map(self.number(byte - 0xde + 1)?),
+            0xdc | 0xdd => Value::Array(self.length(byte - 0xdc + 1)?),
+            0xde | 0xdf => Value::Map(self.length(byte - 0xde + 1)?),
             0xe0..=0xff => signed(byte.cast_signed().into()),
         };
         let (members, left) = (value.members(), self.left());
@@ -211,8 +225,8 @@ impl<'d> Reader<'d> {
 
     /// Reads bytes after their length, and a type of this length.
     fn bytes(&mut self, log: u8, kind: u64) -> Result<Value<'d>, Error> {
-        let len = self.number(log)?;
-        Ok(Value::Bytes(self.take(len.saturating_add(kind))?))
+        let len = self.length(log)?;
+        Ok(Value::Bytes(self.take(u64::from(len) + kind)?))
     }
 
     /// Passes over a value with all of its members, however deep they are nested.
@@ -223,7 +237,9 @@ impl<'d> Reader<'d> {
     pub fn skip(&mut self) -> Result<(), Error> {
         let mut left = 1_u64;
         while left > 0 {
-            left = (left - 1).saturating_add(self.next()?.members());
+            let members = self.next()?.members();
+            // Each takes at least a byte, and there are not as many.
+            left = (left - 1).checked_add(members).ok_or_else(|| self.truncated(u64::MAX))?;
         }
         Ok(())
     }
@@ -242,7 +258,6 @@ fn write_head(
     two: u8,
     four: u8,
 ) {
-    let number = u32::try_from(len).unwrap_or(u32::MAX);
     match (u8::try_from(len), u16::try_from(len), one) {
         (Ok(len), ..) if usize::from(len) < short.1 => out.push(short.0 | len),
         (Ok(len), _, Some(one)) => out.extend([one, len]),
@@ -252,7 +267,8 @@ fn write_head(
         }
         _ => {
             out.push(four);
-            out.extend(number.to_be_bytes());
+            // There is no longer form.
+            out.extend(u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes());
         }
     }
 }
@@ -429,10 +445,11 @@ mod tests {
                 out.extend(vec![0; each * len]);
                 let mut reader = Reader::new(&out, 0);
                 let before = reader;
-                assert_eq!(reader.next().unwrap().members(), to_u64(each * len));
+                assert_eq!(reader.next().unwrap().members(), (each * len) as u64);
                 let mut reader = before;
                 reader.skip().unwrap();
-                assert_eq!(reader.since(&before), out);
+                assert_eq!(reader.since(&before), Some(&out[..]));
+                assert_eq!(before.since(&reader), None);
                 assert_eq!(reader.position(), out.len());
             }
         }

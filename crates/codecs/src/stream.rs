@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::codec::Codec;
-use crate::error::{Error, ErrorKind, to_u64};
+use crate::error::{Error, ErrorKind};
 use crate::input::too_long;
 #[cfg(feature = "miniz_oxide")]
 use crate::zlib;
@@ -100,12 +100,13 @@ impl Stream {
     /// Returns the number of missing bytes of output.
     #[must_use]
     pub fn missing(&self) -> u64 {
-        self.size.saturating_sub(self.written)
+        self.size - self.written
     }
 
     /// Returns the number of bytes that were not read, if the end is known.
     #[must_use]
     pub fn left(&self) -> Option<u64> {
+        // None, if it was given more than that: `check_end` tells.
         self.end.map(|end| end.saturating_sub(self.position))
     }
 
@@ -152,19 +153,22 @@ impl Stream {
     /// Errors of [`Codec::decompress`] for what is read.
     pub fn step(&mut self, input: &[u8], to: &mut [u8]) -> Result<(usize, usize), Error> {
         let mut scratch = [0];
-        let missing = usize::try_from(self.missing()).unwrap_or(usize::MAX);
+        let missing = self.missing();
         let to = match missing {
             // The stream must end here.
             0 => &mut scratch[..],
-            _ => to.get_mut(..missing.min(to.len())).unwrap_or_default(),
+            _ => {
+                let len = usize::try_from(missing).map_or(to.len(), |len| len.min(to.len()));
+                to.split_at_mut(len).0
+            }
         };
         let (read, written, ended) =
             self.codec_step(input, to).map_err(|error| error.moved(self.position))?;
-        self.position = self.position.saturating_add(to_u64(read));
+        self.position += read as u64;
         if missing == 0 && written > 0 {
             return Err(too_long());
         }
-        self.written = self.written.saturating_add(to_u64(written));
+        self.written += written as u64;
         if ended {
             self.check_end()?;
             self.is_ended = true;
@@ -202,24 +206,23 @@ impl Stream {
     /// Errors of [`step`](Self::step), and [`Memory`](ErrorKind::Memory).
     pub fn append(&mut self, mut input: &[u8], len: usize, to: &mut Vec<u8>) -> Result<(), Error> {
         const STEP: usize = 64 << 10;
-        let mut filled = to.len();
-        let end = filled.saturating_add(len);
+        let (mut filled, mut left) = (to.len(), len);
         let result = loop {
-            if filled >= end || self.is_ended || input.len() < self.needed() {
+            if left == 0 || self.is_ended || input.len() < self.needed() {
                 break Ok(());
             }
             if filled == to.len() {
-                let more = STEP.min(end.saturating_sub(filled));
-                if to.try_reserve(more).is_err() {
-                    let size = to_u64(filled.saturating_add(more));
-                    break Err(Error::new(ErrorKind::Memory(size), 0));
+                let size = filled + STEP.min(left);
+                if to.try_reserve(size - filled).is_err() {
+                    break Err(Error::new(ErrorKind::Memory(size as u64), 0));
                 }
-                to.resize(filled.saturating_add(more), 0);
+                to.resize(size, 0);
             }
-            match self.step(input, to.get_mut(filled..).unwrap_or_default()) {
+            match self.step(input, to.split_at_mut(filled).1) {
                 Ok((read, written)) => {
-                    input = input.get(read..).unwrap_or_default();
-                    filled = filled.saturating_add(written);
+                    input = input.split_at(read).1;
+                    filled += written;
+                    left -= written;
                 }
                 Err(error) => break Err(error),
             }

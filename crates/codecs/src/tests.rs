@@ -3,7 +3,6 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::error::to_u64;
 use crate::input::Grown;
 use crate::stream::Steps;
 #[cfg(feature = "miniz_oxide")]
@@ -40,7 +39,7 @@ impl Tested {
 
     /// Decodes step by step, with as little input as is needed and output of `room` bytes at a time.
     fn in_steps(&self, input: &Input<'_>, room: usize) -> Result<(Vec<u8>, usize), Error> {
-        let end = input.is_exact.then_some(to_u64(input.stream.len()));
+        let end = input.is_exact.then_some(input.stream.len() as u64);
         let mut stream = Stream::with_steps(self.2(), input.size, end);
         let (mut out, mut buffer) = (Vec::new(), vec![0; room]);
         let mut at = 0;
@@ -54,9 +53,9 @@ impl Tested {
             assert!(read <= needed.len());
             at += read;
             out.extend_from_slice(&buffer[..written]);
-            assert_eq!(stream.missing(), input.size - to_u64(out.len()));
+            assert_eq!(stream.missing(), input.size - out.len() as u64);
         }
-        assert_eq!(stream.position(), to_u64(at));
+        assert_eq!(stream.position(), at as u64);
         Ok((out, at))
     }
 }
@@ -108,7 +107,7 @@ fn error(kind: ErrorKind, position: usize) -> Error {
 
 #[track_caller]
 fn good(tested: &[Tested], stream: &[u8], data: &[u8]) {
-    good_input(tested, &Input::new(stream, to_u64(data.len())), stream.len(), data);
+    good_input(tested, &Input::new(stream, data.len() as u64), stream.len(), data);
 }
 
 #[track_caller]
@@ -220,7 +219,7 @@ fn several_zstd_frames_are_read_as_one() {
         match len - ABC.len() {
             0 => good(ZSTD, cut, b"abc"),
             // Too few for a magic.
-            1..4 => faulty(cut, 3, 12, ErrorKind::TrailingData(to_u64(len))),
+            1..4 => faulty(cut, 3, 12, ErrorKind::TrailingData(len as u64)),
             _ => faulty(cut, 3, len, ErrorKind::EndsEarly),
         }
     }
@@ -255,7 +254,7 @@ fn zstd_several_frames_without_a_recorded_end() {
         for after in [&b""[..], &[0; 3], &[0; 9], &b"CCOB\x01\0\x01\0"[..], &[0x53, 0x2A]] {
             let all = [&stream, after].concat();
             let open = |size| Input::new(&all, size).with_trailing();
-            let size = to_u64(data.len());
+            let size = data.len() as u64;
             good_input(ZSTD, &open(size), stream.len(), &data);
             // Frames hold more or less than expected.
             for wrong in [size - 1, size + 1] {
@@ -267,7 +266,7 @@ fn zstd_several_frames_without_a_recorded_end() {
         }
         // A frame that begins belongs to the stream.
         let cut = [&stream, &skippable[..9]].concat();
-        let input = Input::new(&cut, to_u64(data.len())).with_trailing();
+        let input = Input::new(&cut, data.len() as u64).with_trailing();
         let error = error(ErrorKind::EndsEarly, cut.len());
         for library in ZSTD {
             assert_eq!(library.decode(&input), Err(error));
@@ -368,7 +367,7 @@ fn a_damaged_zstd_block_is_an_error() {
 fn bytes_after_a_zstd_frame_are_an_error() {
     for more in [&[0][..], b"CCOB"] {
         let stream = [ABC, more].concat();
-        faulty(&stream, 3, 12, ErrorKind::TrailingData(to_u64(stream.len())));
+        faulty(&stream, 3, 12, ErrorKind::TrailingData(stream.len() as u64));
         good_input(ZSTD, &Input::new(&stream, 3).with_trailing(), 12, b"abc");
     }
 }
@@ -409,7 +408,7 @@ fn large_zstd_output_is_read() {
         frame.extend([if byte == 48 { 0x03 } else { 0x02 }, 0x00, 0x10, byte]);
         data.resize(data.len() + (128 << 10), byte);
     }
-    let size = to_u64(data.len());
+    let size = data.len() as u64;
     good(ZSTD, &frame, &data);
     for expected in [size - 1, size - (128 << 10), 4 << 20] {
         bad(ZSTD, &frame, expected, error(ErrorKind::TooLong, 0));
@@ -477,7 +476,7 @@ fn no_changed_byte_causes_a_panic() {
                 let stream = patched(stream, at, &[byte]);
                 for library in libraries {
                     if let Ok((data, _)) = library.decode(&Input::new(&stream, len)) {
-                        assert_eq!(to_u64(data.len()), len);
+                        assert_eq!(data.len() as u64, len);
                     }
                 }
             }
@@ -528,7 +527,7 @@ fn frames_have_their_size() {
     }
     for len in [0, 9, 300, 70_000] {
         let frame = Codec::Zstd.compress(&vec![7; len], 3).unwrap();
-        assert_eq!(crate::zstd::content_size(&frame), Some(to_u64(len)));
+        assert_eq!(crate::zstd::content_size(&frame), Some(len as u64));
         assert_eq!(frame[4] & 4, 0, "no checksum");
     }
     assert_eq!(crate::zstd::content_size(ABC_CHECKED), None);
@@ -541,10 +540,10 @@ fn lz4_blocks_are_read_and_written() {
     for data in [&b""[..], b"abc", &b"abc".repeat(1000)] {
         let block = Codec::Lz4.compress(data, 9).unwrap();
         let decode = |size| Codec::Lz4.decompress(&Input::new(&block, size), &mut |_| {});
-        let size = to_u64(data.len());
+        let size = data.len() as u64;
         assert_eq!(decode(size), Ok((data.to_vec(), block.len())));
         assert_eq!(decode(size + 1).unwrap_err().kind(), ErrorKind::TooShort(size));
-        let at_most = to_u64(block.len()) * 255;
+        let at_most = block.len() as u64 * 255;
         assert_eq!(decode(1 << 60).unwrap_err().kind(), ErrorKind::AtMost(at_most));
     }
     assert!(Stream::new(Codec::Lz4, 3, None).is_err());

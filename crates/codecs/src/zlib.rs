@@ -42,16 +42,17 @@ impl<'a> Inflater<'a> {
 
     /// Decodes into the rest of `out`; whether the stream ends there.
     fn fill(&mut self, out: &mut [u8]) -> Result<bool, Error> {
-        let rest = self.input.stream.get(self.read..).unwrap_or_default();
+        let ends_early = || Error::new(ErrorKind::EndsEarly, self.input.stream.len());
+        let rest = self.input.stream.get(self.read..).ok_or_else(ends_early)?;
         let (status, more_read, more_written) =
             decompress(&mut self.inflater, rest, out, self.written, FLAGS);
-        self.read = self.read.saturating_add(more_read);
-        self.written = self.written.saturating_add(more_written);
+        self.read += more_read;
+        self.written += more_written;
         match status {
             TINFLStatus::Done => Ok(true),
             TINFLStatus::HasMoreOutput => Ok(false),
             TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
-                Err(Error::new(ErrorKind::EndsEarly, self.input.stream.len()))
+                Err(ends_early())
             }
             status => Err(Error::new(fault(status), self.read)),
         }
@@ -86,7 +87,7 @@ pub(crate) fn decode(input: &Input<'_>, _: Grown<'_>) -> Result<(Vec<u8>, usize)
             return Err(too_long());
         }
         // As data arrives, never on the word of the caller alone.
-        room = room.saturating_mul(2).min(output_len);
+        room = (room * 2).min(output_len);
     }
     inflater.check_end()?;
     out.truncate(inflater.written);
@@ -154,8 +155,7 @@ pub(crate) fn encode_code(
     _: u32,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    let level = level.unwrap_or(DEFAULT_LEVEL).clamp(0, MAX_LEVEL);
-    let level = u8::try_from(level).unwrap_or_default();
+    let level = level.unwrap_or(DEFAULT_LEVEL).clamp(0, MAX_LEVEL) as u8;
     let mut deflater = Box::<CompressorOxide>::default();
     deflater.set_format_and_level(DataFormat::Zlib, level);
 

@@ -31,7 +31,8 @@ pub(crate) fn target(
         Err(error) if matches!(error.kind(), ErrorKind::Unreadable | ErrorKind::Memory) => {
             Err(Unreadable)
         }
-        result => Ok(result.unwrap_or_default()),
+        Err(_) => Ok(None),
+        Ok(target) => Ok(target),
     }
 }
 

@@ -2,12 +2,13 @@
 
 use core::ops::Range;
 
+use byte_parts::Window;
 use llvm_bitcode::{ReadAt, Unreadable};
 use object::elf::{SHF_EXECINSTR, SHT_NOBITS};
 
 use crate::elf::{FileHeader, Header64, LE, Section64, SectionHeader, first, header64};
 use crate::format::FileFormat;
-use crate::window::{part, peek, read_range};
+use crate::read::{peek, read_range};
 
 /// Section headers that are looked at. Images without code have two dozen, others code in one of the last.
 const LAST_SECTIONS: u64 = 256;
@@ -35,8 +36,8 @@ pub fn elf_holds_code(
     let is_cubin = FileFormat::sniff(&head) == FileFormat::Cubin;
     let (count, entry) = (u64::from(header.e_shnum(LE)), size_of::<Section64>() as u64);
     let is_known = count > 0 && u64::from(header.e_shentsize(LE)) == entry;
-    let table = part(window, header.e_shoff(LE), count * entry).filter(|_| is_known);
-    let Some(Range { end, .. }) = table else { return Ok(None) };
+    let table = Window::new(window).sized(header.e_shoff(LE), count * entry);
+    let Some(Range { end, .. }) = table.filter(|_| is_known) else { return Ok(None) };
     let looked_at = count.min(LAST_SECTIONS);
     let table = read_range(source, &(end - looked_at * entry..end))?;
     let mut sections = table.chunks_exact(size_of::<Section64>()).rev();

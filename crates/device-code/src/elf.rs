@@ -1,5 +1,6 @@
 //! Headers of ELF files for GPUs as they lie in a file: all are little-endian (System V ABI, "Object Files").
 
+pub(crate) use byte_parts::elf::EM_INTELGT;
 use object::elf::{ELFCLASS64, ELFDATA2LSB, ELFMAG};
 pub(crate) use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use object::{LittleEndian, Pod, elf, pod};
@@ -27,5 +28,3 @@ pub(crate) fn header64(bytes: &[u8]) -> Option<&Header64> {
 /// NVIDIA's GPUs.
 pub(crate) const EM_CUDA: u16 = elf::EM_CUDA.0;
 pub(crate) const EM_AMDGPU: u16 = elf::EM_AMDGPU.0;
-/// Intel's GPUs, which `object` does not name.
-pub(crate) const EM_INTELGT: u16 = 205;

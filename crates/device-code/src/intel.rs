@@ -5,6 +5,7 @@
 
 use core::ops::Range;
 
+use byte_parts::Window;
 use llvm_bitcode::{ReadAt, Unreadable};
 use object::elf::{SHT_NOBITS, SHT_NULL};
 use object::{LittleEndian, Pod};
@@ -13,7 +14,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 
 use crate::elf::{FileHeader, Header32, Header64, LE, SectionHeader, first};
 use crate::fault::Fault;
-use crate::window::{peek, read_range};
+use crate::read::{peek, read_range};
 
 /// Section headers that are read at a time.
 const HEADERS: u64 = 512;
@@ -84,7 +85,7 @@ where
     Elf::SectionHeader: Pod,
 {
     let fault = |offset, expected, found| Ok(Some(Fault { offset, expected, found }));
-    let available = window.end - window.start;
+    let available = Window::new(window).len();
     let Some(header) = first::<Elf>(head) else { return fault(available, expected, available) };
     let entry = size_of::<Elf::SectionHeader>() as u64;
     let (start, count) = (header.e_shoff(LE).into(), u64::from(header.e_shnum(LE)));
@@ -92,7 +93,8 @@ where
         return fault(place + 18, "the size of a section header", header.e_shentsize(LE).into());
     }
     // An end too large for a number lies past the end of the file, too.
-    let end = start.saturating_add(count * entry);
+    let end_of = |start: u64, size| start.saturating_add(size);
+    let end = end_of(start, count * entry);
     if end > available {
         return fault(place, "a section table that ends with the file or before", end);
     }
@@ -107,7 +109,7 @@ where
                 continue;
             }
             let (start, size) = (section.sh_offset(LE).into(), section.sh_size(LE).into());
-            let end = start.saturating_add(size);
+            let end = end_of(start, size);
             if end > available {
                 let at = at + n * entry;
                 return fault(at, "a section that ends with the file or before", end);
@@ -215,7 +217,7 @@ mod tests {
         let with = |at: usize, value| {
             let mut file = file.clone();
             file[at] = value;
-            fault(&file).unwrap_or_default()
+            fault(&file).unwrap()
         };
         // One kernel more, a longer patch list, a longer name.
         let end = "expected a kernel that ends with its section or before, found";

@@ -38,12 +38,12 @@ mod format;
 mod intel;
 mod kernels;
 mod notes;
+mod read;
 #[cfg(feature = "serde")]
 mod serialize;
 mod spirv;
 mod target;
 mod version;
-mod window;
 
 pub use bitcode::is_device;
 pub use code::elf_holds_code;
@@ -58,10 +58,10 @@ pub use kernels::{
     KernelRecord, KernelRule, KernelTotals, Kernels, ListedArgument, ListedImage, ListedKernel,
     Measure, Occupancy, RegisterLimits, Stored, Version, kernels, places_of_target,
 };
+pub use read::HEAD;
 pub use spirv::check_spirv;
 pub use target::{image_target, image_target_at};
 pub use version::code_version;
-pub use window::HEAD;
 
 /// The code of the README compiles and runs.
 #[cfg(doctest)]

@@ -3,12 +3,13 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use byte_parts::Window;
 use llvm_bitcode::{ReadAt, Unreadable};
 use object::elf::{PT_NOTE, SHT_NOTE};
 use object::{LittleEndian, Pod};
 
 use crate::elf::{FileHeader, Header32, Header64, LE, ProgramHeader, SectionHeader, first};
-use crate::window::{peek, read_range, rest};
+use crate::read::{peek, read_range};
 
 /// Program headers that are read. Code objects have a dozen.
 const MOST_SEGMENTS: usize = 64;
@@ -33,7 +34,7 @@ pub(crate) fn find<T>(
         _ => Vec::new(),
     };
     for (offset, size) in places.into_iter().take(MOST_NOTES) {
-        let Some(Range { start, end }) = rest(window, offset) else { continue };
+        let Some(Range { start, end }) = Window::new(window).rest(offset) else { continue };
         let bytes = read_range(source, &(start..start + size.min(LONGEST).min(end - start)))?;
         let mut rest = &bytes[..];
         while let Some((name, kind, description)) = next(&mut rest) {
@@ -80,7 +81,7 @@ fn table<E: Pod>(
     entry: u16,
     count: usize,
 ) -> Result<Vec<E>, Unreadable> {
-    let rest = rest(window, offset).filter(|_| usize::from(entry) == size_of::<E>());
+    let rest = Window::new(window).rest(offset).filter(|_| usize::from(entry) == size_of::<E>());
     let Some(rest) = rest else { return Ok(Vec::new()) };
     let bytes = peek(source, &rest, count * size_of::<E>())?;
     let entries = bytes.chunks_exact(size_of::<E>());

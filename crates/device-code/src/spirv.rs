@@ -2,11 +2,12 @@
 
 use core::ops::Range;
 
+use byte_parts::Window;
 use llvm_bitcode::{ReadAt, Unreadable};
 use target_id::{Target, Triple};
 
 use crate::fault::Fault;
-use crate::window::{HEAD, peek, read_range};
+use crate::read::{HEAD, peek, read_range};
 
 /// Words before the first instruction.
 pub(crate) const HEADER_WORDS: usize = 5;
@@ -60,7 +61,7 @@ pub fn check_spirv(
 ) -> Result<Option<Fault>, Unreadable> {
     const HEADER: u64 = 4 * HEADER_WORDS as u64;
     let fault = |offset, expected, found| Ok(Some(Fault { offset, expected, found }));
-    let len = window.end - window.start;
+    let len = Window::new(window).len();
     if len < HEADER || !len.is_multiple_of(4) {
         return fault(len, "20 bytes or more, a multiple of 4", len);
     }

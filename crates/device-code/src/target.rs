@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use core::ops::Range;
 
+use byte_parts::Window;
 use llvm_bitcode::{ReadAt, Unreadable};
 use target_id::{Family, IntelGpu, Processor, Target, TargetId, Triple};
 
@@ -13,8 +14,8 @@ use crate::elf::{EM_AMDGPU, EM_INTELGT};
 use crate::elf::{FileHeader, Header64, LE, Section64, SectionHeader, first, header64};
 use crate::format::FileFormat;
 use crate::notes;
+use crate::read::{HEAD, peek, read_range};
 use crate::spirv;
-use crate::window::{HEAD, part, peek, read_range, rest};
 
 /// Section headers of a cubin that are read. The one in question is the ninth.
 const SECTIONS: u16 = 64;
@@ -209,7 +210,8 @@ fn is_for_one_architecture(
 ) -> Result<bool, Unreadable> {
     let count = usize::from(header.e_shnum(LE).min(SECTIONS));
     let is_known = usize::from(header.e_shentsize(LE)) == size_of::<Section64>();
-    let Some(table) = rest(window, header.e_shoff(LE)).filter(|_| is_known) else {
+    let window = Window::new(window);
+    let Some(table) = window.rest(header.e_shoff(LE)).filter(|_| is_known) else {
         return Ok(false);
     };
     let table = peek(source, &table, count * size_of::<Section64>())?;
@@ -218,7 +220,7 @@ fn is_for_one_architecture(
         if section.sh_type(LE).0 != SHT_CUDA_COMPAT {
             continue;
         }
-        let place = part(window, section.sh_offset(LE), section.sh_size(LE).min(COMPAT));
+        let place = window.sized(section.sh_offset(LE), section.sh_size(LE).min(COMPAT));
         let Some(place) = place else { return Ok(false) };
         return Ok(has_accelerator(&read_range(source, &place)?));
     }
@@ -239,7 +241,8 @@ fn has_accelerator(mut records: &[u8]) -> bool {
         if (*format, *attribute) == (2, ACCELERATOR) {
             return rest.first() == Some(&1);
         }
-        records = rest.get(len..).unwrap_or_default();
+        let Some(next) = rest.get(len..) else { return false };
+        records = next;
     }
     false
 }
@@ -322,7 +325,7 @@ mod tests {
 
     fn named(image: &[u8]) -> Option<String> {
         image_target(image).map(|target| {
-            let triple = target.triple().map(ToString::to_string).unwrap_or_default();
+            let triple = target.triple().map_or(String::new(), ToString::to_string);
             format!("{triple} {}", target.id())
         })
     }

@@ -287,6 +287,24 @@ fn a_newer_abi_is_read_with_a_fault() {
     assert_eq!((names(&found), fault.found), (vec!["k"], 9));
 }
 
+/// Numbers of the ABI that leave no number for the version, and program headers that are not there.
+#[test]
+fn a_header_of_any_bytes_is_read_with_faults() {
+    let note = section(".note", NOTE, note(&metadata(&[kernel("k", &[])])));
+    let mut image = code_object(Head { abi: 255, ..AMD }, &[note], &["k"]);
+    let found = read(&image);
+    assert_eq!((found.version, found.faults.len()), (None, 1));
+    // Without sections.
+    image[8] = 4;
+    image[0x28..0x30].fill(0);
+    (image[0x36], image[0x38]) = (56, 1);
+    image[0x3c..0x40].fill(0);
+    image[0x20..0x28].fill(0xff);
+    let (found, fault) = with_fault(&image);
+    assert_eq!((found.len(), fault.offset, fault.found), (0, 0x20, u64::MAX));
+    assert_eq!(fault.expected, "the offset of the program headers");
+}
+
 #[test]
 fn kernels_of_version_2_are_its_symbols() {
     let text = section(".hsatext", PROGBITS, [0; 512]);

@@ -4,6 +4,7 @@ use std::io;
 use std::ops::{ControlFlow, Range};
 
 use byte_parts::Budget;
+use byte_parts::elf::SHT_LLVM_OFFLOADING;
 use device_code::FileFormat;
 use object::read::elf::{FileHeader, SectionHeader};
 use object::read::macho::{FatArch, MachHeader, MachOFatFile32, MachOFatFile64};
@@ -24,9 +25,6 @@ use crate::{bare, sycl};
 /// The segment and the section that bundles lie in, in Mach-O objects.
 const MACH_O_SEGMENT: &[u8] = b"__LLVM";
 const MACH_O_BUNDLE_SECTION: &[u8] = b"__offload_bundle";
-
-/// Section type of offload binaries that clang embeds (LLVM's `ELF.h`, `SHT_LLVM_OFFLOADING`).
-const SHT_LLVM_OFFLOADING: u32 = 0x6fff_4c0b;
 
 /// Section type of shared memory in relocatable cubins of NVIDIA's `ptxas`: the size is the size in memory, the file
 /// has no bytes.

@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use byte_parts::internal;
 use codecs::msgpack::{self, Value};
 
 use crate::error::{Error, ErrorKind};
@@ -31,8 +32,9 @@ impl<'d> Reader<'d> {
     }
 
     /// Returns the bytes that were read since the reader was as `before`.
-    pub(crate) fn since(&self, before: &Self) -> &'d [u8] {
-        self.0.since(&before.0)
+    pub(crate) fn since(&self, before: &Self) -> Result<&'d [u8], Error> {
+        let bytes = self.0.since(&before.0);
+        bytes.ok_or_else(|| Error::malformed(self.offset(), internal!("a value before its start")))
     }
 
     pub(crate) fn is_at_end(&self) -> bool {
@@ -123,7 +125,7 @@ impl<'d> Reader<'d> {
                 levels.push(inner);
             }
         }
-        Ok(self.since(&before))
+        self.since(&before)
     }
 }
 

@@ -525,7 +525,7 @@ fn read_entry(
             _ => {
                 reader.skip()?;
                 others.0 += 1;
-                others.1.extend_from_slice(reader.since(&from));
+                others.1.extend_from_slice(reader.since(&from)?);
                 None
             }
         };

@@ -54,7 +54,7 @@ pub(crate) struct Abbreviations {
 
 impl Abbreviations {
     pub(crate) fn push(&mut self, abbreviation: Abbreviation) -> Result<(), Error> {
-        self.operands = self.operands.saturating_add(abbreviation.len());
+        self.operands += abbreviation.len();
         if self.operands > MAX_ABBREVIATION_OPERANDS {
             let limit = MAX_ABBREVIATION_OPERANDS;
             return Err(Error::too_many("operands of abbreviations", limit));
@@ -87,7 +87,7 @@ impl Cursor<'_> {
         };
         let count = self.vbr(5)?;
         // The shortest operands take four bits.
-        self.need(count.saturating_mul(4))?;
+        self.need_all(count, 4)?;
         if count > MAX_ABBREVIATION_OPERANDS as u64 {
             return malformed(self, "too many operands");
         }
@@ -133,14 +133,14 @@ impl Cursor<'_> {
         }
         let encoding = self.fixed(3)?;
         let width = match encoding {
-            1 | 2 => u32::try_from(self.vbr(5)?).unwrap_or(u32::MAX),
-            _ => 0,
+            1 | 2 => u32::try_from(self.vbr(5)?),
+            _ => Ok(0),
         };
         Ok(match (encoding, width) {
             // LLVM reads fields of no bits as zeros.
-            (1 | 2, 0) => Some(Operand::Literal(0)),
-            (1, 1..=64) => Some(Operand::Scalar(Encoding::Fixed(width))),
-            (2, 2..=32) => Some(Operand::Scalar(Encoding::Vbr(width))),
+            (1 | 2, Ok(0)) => Some(Operand::Literal(0)),
+            (1, Ok(width @ 1..=64)) => Some(Operand::Scalar(Encoding::Fixed(width))),
+            (2, Ok(width @ 2..=32)) => Some(Operand::Scalar(Encoding::Vbr(width))),
             (3, _) => Some(Operand::Array(Encoding::Char6)),
             (4, _) => Some(Operand::Scalar(Encoding::Char6)),
             (5, _) => Some(Operand::Blob),

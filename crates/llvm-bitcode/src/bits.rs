@@ -11,7 +11,10 @@ pub(crate) const WINDOW: u64 = 16 * 1024;
 /// As many bits as a window surely yields at any position, whatever its bit in the first byte.
 pub(crate) const WORD_BITS: u32 = 57;
 
-/// The place of a stream in its source.
+/// Bytes of the longest stream: positions in it, in bits, leave room for sums.
+pub(crate) const MAX_STREAM: u64 = 1 << 60;
+
+/// The place of a stream in its source. It has at most [`MAX_STREAM`] bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extent {
     /// Offset in the source of the file, member or entry from which errors count.
@@ -37,7 +40,7 @@ pub(crate) struct Cursor<'s> {
 
 impl<'s> Cursor<'s> {
     pub(crate) fn new(source: &'s mut dyn ReadAt, stream: Extent) -> Self {
-        let limit = stream.len.saturating_mul(8);
+        let limit = stream.len * 8;
         Cursor { source, stream, position: 0, limit, window: Vec::new(), window_start: 0 }
     }
 
@@ -57,7 +60,7 @@ impl<'s> Cursor<'s> {
     }
 
     pub(crate) fn offset_of(&self, bit: u64) -> u64 {
-        (self.stream.start - self.stream.container).saturating_add(bit / 8)
+        self.stream.start - self.stream.container + bit / 8
     }
 
     /// Returns the bytes that are left of the innermost block.
@@ -65,13 +68,14 @@ impl<'s> Cursor<'s> {
         self.left() / 8
     }
 
+    /// Returns the bits that are left of the innermost block: none, past its end.
     pub(crate) fn left(&self) -> u64 {
         self.limit.saturating_sub(self.position)
     }
 
     /// Moves to a position outside of all blocks.
     pub(crate) fn leave_to(&mut self, position: u64) {
-        self.limit = self.stream.len.saturating_mul(8);
+        self.limit = self.stream.len * 8;
         self.position = position;
     }
 
@@ -82,6 +86,15 @@ impl<'s> Cursor<'s> {
 
     pub(crate) fn need(&self, bits: u64) -> Result<(), Error> {
         if bits > self.left() {
+            return Err(self.beyond_end(bits.into()));
+        }
+        Ok(())
+    }
+
+    /// Checks that there is room for as many fields of at least `bits` bits.
+    pub(crate) fn need_all(&self, count: u64, bits: u32) -> Result<(), Error> {
+        let bits = u128::from(count) * u128::from(bits);
+        if bits > self.left().into() {
             return Err(self.beyond_end(bits));
         }
         Ok(())
@@ -90,7 +103,7 @@ impl<'s> Cursor<'s> {
     /// Creates the error of a field that reaches past the end of the block or file that holds it. The bits of an array or
     /// blob are at least the bits of all its elements.
     #[cold]
-    fn beyond_end(&self, bits: u64) -> Error {
+    fn beyond_end(&self, bits: u128) -> Error {
         let (offset, end) = (self.offset(), self.offset_of(self.limit));
         let message = format!(
             "bitcode field of {bits} bits at byte {offset:#x} reaches beyond the end of its block at {end:#x}"
@@ -102,30 +115,35 @@ impl<'s> Cursor<'s> {
     #[inline]
     pub(crate) fn word(&mut self) -> Result<u64, Error> {
         let byte = self.position / 8;
-        if self.in_window(byte).first_chunk::<8>().is_none() {
+        let mut word = self.word_at(byte);
+        if word.is_none() {
             self.load(byte)?;
+            word = self.word_at(byte);
         }
-        let word = self.in_window(byte).first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
-        Ok(word >> (self.position % 8))
+        Ok(word.map_or(0, u64::from_le_bytes) >> (self.position % 8))
     }
 
-    /// Returns the part of the window from an offset in the stream on.
     #[inline]
-    pub(crate) fn in_window(&self, byte: u64) -> &[u8] {
-        let index = usize::try_from(byte.wrapping_sub(self.window_start)).unwrap_or(usize::MAX);
-        self.window.get(index..).unwrap_or_default()
+    fn word_at(&self, byte: u64) -> Option<[u8; 8]> {
+        self.in_window(byte)?.first_chunk().copied()
+    }
+
+    /// Returns the part of the window from an offset in the stream on; `None` if it is not in the window.
+    #[inline]
+    pub(crate) fn in_window(&self, byte: u64) -> Option<&[u8]> {
+        self.window.get(usize::try_from(byte.checked_sub(self.window_start)?).ok()?..)
     }
 
     #[cold]
     pub(crate) fn load(&mut self, byte: u64) -> Result<(), Error> {
-        let end = self.stream.len.min(byte.saturating_add(WINDOW)).max(byte);
+        let end = self.stream.len.min(byte + WINDOW).max(byte);
         self.window_start = byte;
         self.window.clear();
         self.window.resize(usize::try_from(end - byte).unwrap_or(0), 0);
         let read = self.source.read_exact_at(self.stream.start + byte, &mut self.window);
         if let Err(Unreadable) = read {
             self.window.clear();
-            return Err(Error::unreadable(self.offset_of(byte.saturating_mul(8))));
+            return Err(Error::unreadable(self.offset_of(byte * 8)));
         }
         if end == self.stream.len {
             self.window.extend([0; 8]);
@@ -163,7 +181,10 @@ impl<'s> Cursor<'s> {
             if chunk & more == 0 {
                 return Ok(value);
             }
-            shift = shift.saturating_add(width - 1);
+            // There may be any number of chunks without a bit.
+            if shift < u64::BITS {
+                shift += width - 1;
+            }
         }
     }
 

@@ -67,6 +67,11 @@ impl Record {
         let element = Encoding::Fixed(8);
         Record { code: 0, abbreviation: None, next: 0, element, left: count, is_blob: false }
     }
+
+    /// Returns the next part of the abbreviation, if there is one.
+    fn next_part(&self) -> Option<Operand> {
+        self.abbreviation.as_deref()?.get(self.next).copied()
+    }
 }
 
 impl Cursor<'_> {
@@ -113,16 +118,15 @@ impl Cursor<'_> {
         let width = self.vbr(4)?;
         self.align()?;
         let bits = self.fixed(32)? * 32;
-        let start = self.position;
-        let end = start.saturating_add(bits);
-        let offset = self.offset();
-        if end > self.limit {
-            let (end, available) = (self.offset_of(end), self.offset_of(self.limit));
+        let (start, offset) = (self.position, self.offset());
+        if bits > self.left() {
+            let (end, available) = (offset + bits / 8, self.offset_of(self.limit));
             let message = format!(
                 "bitcode block {id} lies at {offset:#x}..{end:#x}, beyond the end of its parent block at {available:#x}"
             );
             return Err(Error::new(ErrorKind::Truncated, offset, message));
         }
+        let end = start + bits;
         self.position = end;
         match u32::try_from(width) {
             Ok(width @ 1..=32) => Ok(Head { id, width, start, end }),
@@ -162,17 +166,18 @@ impl Cursor<'_> {
                     let code = self.vbr(6)?;
                     let left = self.vbr(6)?;
                     let element = Encoding::Vbr(6);
-                    self.need(left.saturating_mul(element.bits().into()))?;
+                    self.need_all(left, element.bits())?;
                     let (abbreviation, next, is_blob) = (None, 0, false);
                     let record = Record { code, abbreviation, next, element, left, is_blob };
                     return Ok(Item::Record(record));
                 }
                 id => {
-                    let index = usize::try_from(id - 4).unwrap_or(usize::MAX);
-                    let abbreviation = match index.checked_sub(block.inherited.len()) {
-                        None => block.inherited.get(index),
-                        Some(index) => block.own.get(index),
-                    };
+                    let index = usize::try_from(id - 4).ok();
+                    let abbreviation =
+                        index.and_then(|index| match index.checked_sub(block.inherited.len()) {
+                            None => block.inherited.get(index),
+                            Some(index) => block.own.get(index),
+                        });
                     let Some(abbreviation) = abbreviation else {
                         let message = format!(
                             "bitcode record at byte {offset:#x} uses abbreviation {id}, which is not defined"
@@ -199,8 +204,7 @@ impl Cursor<'_> {
     /// Takes the next part of a record's abbreviation, and reads the length of an array or blob. `None` if
     /// there is no further part, or for the elements of an array or blob that was begun.
     fn part(&mut self, record: &mut Record) -> Result<Option<Operand>, Error> {
-        let parts = record.abbreviation.as_deref().unwrap_or_default();
-        let Some(&part) = parts.get(record.next) else {
+        let Some(part) = record.next_part() else {
             return Ok(None);
         };
         record.next += 1;
@@ -208,14 +212,14 @@ impl Cursor<'_> {
             Operand::Array(element) => {
                 record.left = self.vbr(6)?;
                 record.element = element;
-                self.need(record.left.saturating_mul(element.bits().into()))?;
+                self.need_all(record.left, element.bits())?;
             }
             Operand::Blob => {
                 record.left = self.vbr(6)?;
                 record.element = Encoding::Fixed(8);
                 record.is_blob = true;
                 self.align()?;
-                self.need(record.left.saturating_mul(8))?;
+                self.need_all(record.left, 8)?;
             }
             Operand::Literal(_) | Operand::Scalar(_) => {}
         }
@@ -262,9 +266,8 @@ impl Cursor<'_> {
         let width = match encoding {
             Encoding::Vbr(width) => width,
             Encoding::Fixed(_) | Encoding::Char6 => {
-                let bits = count.saturating_mul(encoding.bits().into());
-                self.need(bits)?;
-                self.position += bits;
+                self.need_all(count, encoding.bits())?;
+                self.position += count * u64::from(encoding.bits());
                 return Ok(());
             }
         };
@@ -306,8 +309,7 @@ impl Cursor<'_> {
 
     /// Moves to the first element, if an array or blob comes next.
     pub(crate) fn begin(&mut self, record: &mut Record) -> Result<(), Error> {
-        let parts = record.abbreviation.as_deref().unwrap_or_default();
-        let is_next = matches!(parts.get(record.next), Some(Operand::Array(_) | Operand::Blob));
+        let is_next = matches!(record.next_part(), Some(Operand::Array(_) | Operand::Blob));
         if is_next && record.left == 0 {
             self.part(record)?;
         }
@@ -326,7 +328,8 @@ impl Cursor<'_> {
         let start = self.offset();
         let mut bytes = Vec::new();
         loop {
-            let size = (bytes.len() as u64).saturating_add(record.left);
+            // The length was checked: each byte has a bit at least.
+            let size = bytes.len() as u64 + record.left;
             if size > limit {
                 // A lower bound where the length is not recorded.
                 let message = format!(
@@ -356,8 +359,9 @@ impl Cursor<'_> {
         let shift = u32::try_from(self.position % 8).unwrap_or(0);
         while record.left > 1 {
             self.word()?;
-            let window = self.in_window(self.position / 8);
-            let count = usize::try_from(record.left - 1).unwrap_or(usize::MAX);
+            // Past the end of the stream, the caller finds the error.
+            let Some(window) = self.in_window(self.position / 8) else { return Ok(()) };
+            let count = usize::try_from(record.left - 1).unwrap_or(window.len());
             let pairs = window.iter().zip(window.iter().skip(1)).take(count);
             let before = to.len();
             to.extend(pairs.map(|(&low, &high)| {
@@ -380,9 +384,13 @@ fn out_of_memory(offset: u64) -> Error {
 
 /// Returns the character of a six-bit field.
 fn char6(field: u64) -> u64 {
-    const CHARS: &[u8; 64] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._";
-    let index = usize::try_from(field).unwrap_or(usize::MAX);
-    CHARS.get(index).copied().unwrap_or_default().into()
+    match field {
+        0..26 => u64::from(b'a') + field,
+        26..52 => u64::from(b'A') + field - 26,
+        52..62 => u64::from(b'0') + field - 52,
+        62 => b'.'.into(),
+        _ => b'_'.into(),
+    }
 }
 
 #[cfg(test)]

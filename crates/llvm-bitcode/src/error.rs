@@ -4,8 +4,6 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 
-use crate::to_u64;
-
 /// Malformed LLVM bitcode, a limit, or an input that cannot be read.
 ///
 /// The text says what is wrong, where, and what was expected; [`kind`](Self::kind) and [`offset`](Self::offset) are for
@@ -67,7 +65,7 @@ impl Error {
     /// Creates the error of a name that lies past the end of a string table; a missing table is empty.
     #[cold]
     pub(crate) fn symbol_name(start: u64, len: u64, strings: &[u8]) -> Self {
-        let (end, available) = (start.saturating_add(len), to_u64(strings.len()));
+        let (end, available) = (u128::from(start) + u128::from(len), strings.len());
         let message = format!(
             "bitcode symbol has its name at {start:#x}..{end:#x} of the string table, beyond its end at {available:#x}"
         );

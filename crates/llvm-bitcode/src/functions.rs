@@ -30,7 +30,7 @@ pub struct Function<'d> {
 ///
 /// ```
 /// let file = std::fs::read("../../examples/data/hip-embedded.bc").unwrap();
-/// let functions = llvm_bitcode::functions(&file)?.unwrap_or_default();
+/// let functions = llvm_bitcode::functions(&file)?.unwrap();
 /// assert!(functions.iter().all(|function| function.calling_convention == 0));
 /// # Ok::<(), llvm_bitcode::Error>(())
 /// ```

@@ -142,6 +142,13 @@ pub(crate) struct Entry {
     pub(crate) skip: usize,
 }
 
+impl Entry {
+    /// Returns the number after the last: `records` checks that there is one.
+    fn end(&self) -> u64 {
+        self.id + self.count
+    }
+}
+
 pub(crate) type Visit<'v> =
     dyn FnMut(&mut Cursor<'_>, Entry, &mut Record) -> Result<ControlFlow<()>, Error> + 'v;
 
@@ -189,7 +196,7 @@ pub(crate) fn embedded_objects(
     if nodes.is_empty() {
         return Ok(());
     }
-    if nodes.len() > MAX_OBJECTS.saturating_sub(found.len()) {
+    if nodes.len() + found.len() > MAX_OBJECTS {
         return Err(too_many_objects());
     }
     let mut first_error = None;
@@ -364,15 +371,14 @@ fn section_names(
     // First all lengths, then all characters, so that each is read in the order of the file.
     let mut candidates = Vec::new();
     let mut at = lengths_end;
-    for id in entry.id..entry.id.saturating_add(entry.count) {
+    for id in entry.id..entry.end() {
         if wanted.flow().is_break() {
             break;
         }
         let length = cursor.vbr(6)?;
-        let end = at.saturating_add(length.saturating_mul(8));
-        if cursor.position() > lengths_end || end > chars_end {
-            return Err(malformed(cursor));
-        }
+        let end = length.checked_mul(8).and_then(|bits| at.checked_add(bits));
+        let end = end.filter(|end| *end <= chars_end && cursor.position() <= lengths_end);
+        let Some(end) = end else { return Err(malformed(cursor)) };
         if wanted.take(&Entry { id, count: 1, ..entry }) && length == SECTION.len() as u64 {
             candidates.push((id, at));
         }
@@ -471,7 +477,7 @@ impl Wanted {
 
     /// Returns whether a number that the entry defines is wanted.
     fn take(&mut self, entry: &Entry) -> bool {
-        let end = entry.id.saturating_add(entry.count);
+        let end = entry.end();
         let before = self.next;
         while self.ids.get(self.next).is_some_and(|&id| id < end) {
             self.next += 1;
@@ -572,7 +578,10 @@ fn records(
             _ => u64::from(record.code != CONSTANT_SETTYPE),
         };
         let entry = Entry { id: *next_id, count, is_global: false, skip: 0 };
-        *next_id = next_id.saturating_add(count);
+        let Some(end) = next_id.checked_add(count) else {
+            return Err(Error::record(cursor.offset(), record.code, "list of so many strings"));
+        };
+        *next_id = end;
         if visit(cursor, entry, &mut record)?.is_break() {
             return Ok(ControlFlow::Break(()));
         }

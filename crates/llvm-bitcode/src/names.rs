@@ -18,6 +18,7 @@ impl Names {
     /// Returns an empty list with limits for a file of this length. Each symbol takes some bytes of a real file,
     /// several may share a name: modules of one file that define the same weak symbols share their string table.
     pub(crate) fn new(file_len: usize) -> Self {
+        // A limit that is too large for a number is not one.
         let (max_symbols, max_bytes) = (file_len / 4, file_len.saturating_mul(16));
         let (symbols_left, bytes_left) = (max_symbols, max_bytes);
         Names { list: Vec::new(), symbols_left, bytes_left, max_symbols, max_bytes }
@@ -33,7 +34,7 @@ impl Names {
 
     /// Adds the name that `parts` make together.
     pub(crate) fn push(&mut self, parts: &[&[u8]]) -> Result<(), Error> {
-        let len = parts.iter().map(|part| part.len()).fold(0, usize::saturating_add);
+        let len = parts.iter().map(|part| part.len()).sum();
         let limit = self.max_bytes;
         let too_long = || Error::too_many("bytes of symbol names for its length", limit);
         self.bytes_left = self.bytes_left.checked_sub(len).ok_or_else(too_long)?;

@@ -9,7 +9,7 @@ use core::ops::Range;
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use crate::bits::{Cursor, Extent};
+use crate::bits::{Cursor, Extent, MAX_STREAM};
 use crate::cursor::Head;
 use crate::error::{Error, ErrorKind};
 use crate::source::ReadAt;
@@ -32,13 +32,17 @@ struct Wrapper {
 
 /// Returns the extent of the bitstream: the whole range, or the part that the wrapper names.
 pub(crate) fn extent(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Extent, Error> {
+    // A range that ends before it starts has no bytes.
     let (container, available) = (window.start, window.end.saturating_sub(window.start));
+    if available > MAX_STREAM {
+        let message = format!("bitcode of {available} bytes, expected at most {MAX_STREAM}");
+        return Err(Error::new(ErrorKind::Limit, None, message));
+    }
     let mut head = Wrapper::new_zeroed();
     let bytes = head.as_mut_bytes();
     let len = usize::try_from(available).unwrap_or(bytes.len()).min(bytes.len());
     let is_whole = len == bytes.len();
-    let bytes = bytes.get_mut(..len).unwrap_or_default();
-    source.read_exact_at(container, bytes).map_err(|_| Error::unreadable(0))?;
+    source.read_exact_at(container, bytes.split_at_mut(len).0).map_err(|_| Error::unreadable(0))?;
     if head.magic != WRAPPER_MAGIC {
         return Ok(Extent { container, start: container, len: available });
     }
@@ -54,7 +58,7 @@ pub(crate) fn extent(source: &mut dyn ReadAt, window: &Range<u64>) -> Result<Ext
         );
         return Err(Error::new(ErrorKind::Truncated, start, message));
     }
-    Ok(Extent { container, start: container.saturating_add(start), len })
+    Ok(Extent { container, start: container + start, len })
 }
 
 /// A reader of the modules of one file: raw bitcode, or bitcode in its wrapper.

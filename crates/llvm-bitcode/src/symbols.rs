@@ -9,13 +9,13 @@
 use alloc::vec::Vec;
 
 use crate::abbreviation::Abbreviations;
-use crate::bits::{Cursor, Extent};
+use crate::bits::Cursor;
 use crate::cursor::{Head, Item};
 use crate::error::Error;
 use crate::names::{Names, slice};
 use crate::reader::extent;
 use crate::symtab::SymbolTable;
-use crate::{MAGIC, WRAPPER_MAGIC, globals, module, to_u64};
+use crate::{MAGIC, WRAPPER_MAGIC, globals, module};
 
 const STRTAB_BLOCK: u64 = 23;
 const SYMTAB_BLOCK: u64 = 25;
@@ -88,11 +88,6 @@ pub fn symbol_table(data: &[u8]) -> Result<Option<SymbolTable<'_>>, Error> {
     Ok(File::open(data, &mut source)?.and_then(|(_, file)| file.symbol_table()))
 }
 
-/// Returns the bytes of the stream, from which positions in it count.
-fn bytes_of(data: &[u8], stream: Extent) -> &[u8] {
-    slice(data, stream.start, stream.len).unwrap_or_default()
-}
-
 /// Facts about symbols in the blocks outside of all others.
 #[derive(Debug, Default)]
 pub(crate) struct File<'d> {
@@ -112,9 +107,11 @@ impl<'d> File<'d> {
         if !data.starts_with(&MAGIC) && !data.starts_with(&WRAPPER_MAGIC) {
             return Ok(None);
         }
-        let stream = extent(source, &(0..to_u64(data.len())))?;
+        let stream = extent(source, &(0..data.len() as u64))?;
+        // The bytes from which positions count.
+        let bytes = slice(data, stream.start, stream.len).ok_or_else(|| Error::unreadable(0))?;
         let mut cursor = Cursor::new(source, stream);
-        let file = File::read(&mut cursor, bytes_of(data, stream))?;
+        let file = File::read(&mut cursor, bytes)?;
         if file.modules.is_empty() {
             Err(Error::no_module(cursor.offset()))
         } else {
@@ -169,7 +166,8 @@ fn blob<'d>(cursor: &mut Cursor<'_>, head: &Head, bytes: &'d [u8]) -> Result<&'d
                 if record.code == BLOB
                     && let Some((position, len)) = cursor.blob(&mut record)?
                 {
-                    return Ok(slice(bytes, position / 8, len).unwrap_or_default());
+                    let unreadable = || Error::unreadable(cursor.offset());
+                    return slice(bytes, position / 8, len).ok_or_else(unreadable);
                 }
                 cursor.skip(&mut record)?;
             }

@@ -100,8 +100,8 @@ impl<'d> SymbolTable<'d> {
         let read = SymbolTable {
             symbols,
             strings,
-            triple: string(header.triple).unwrap_or_default(),
-            linker_options: string(header.linker_options).unwrap_or_default(),
+            triple: string(header.triple)?,
+            linker_options: string(header.linker_options)?,
         };
         let is_sound = symbols.iter().all(|symbol| read.symbol(symbol).is_some());
         is_sound.then_some(read)

@@ -21,7 +21,6 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::error::{Error, ErrorKind};
-use crate::to_u64;
 
 /// Bytes of the largest block: its length is a 32-bit number of words.
 const MAX_BLOCK: u64 = 0xFFFF_FFFF * 4;
@@ -150,7 +149,7 @@ impl Writer {
     pub fn record(&mut self, code: u64, operands: &[u64]) {
         self.fixed(3, self.block.width);
         self.vbr(code, 6);
-        self.vbr(to_u64(operands.len()), 6);
+        self.vbr(operands.len() as u64, 6);
         for operand in operands {
             self.vbr(*operand, 6);
         }
@@ -177,21 +176,30 @@ impl Writer {
 
     /// Writes a record whose blob is `bytes`.
     pub fn blob(&mut self, abbreviation: BlobAbbreviation, bytes: &[u8]) {
-        self.start_blob(abbreviation, to_u64(bytes.len()));
+        self.start_blob(abbreviation, bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
         self.align();
     }
 
     /// Writes a record whose blob is a hole of `size` bytes, at most 2³² - 1: readers keep the length in 32 bits. A hole of
     /// 1 MiB or more starts at a multiple of 4 KiB, one of 16 MiB or more at a multiple of 64 KiB, after a block of padding.
-    pub fn hole(&mut self, abbreviation: BlobAbbreviation, size: u64) {
+    ///
+    /// # Errors
+    ///
+    /// [`Limit`](crate::ErrorKind::Limit) for a larger hole.
+    pub fn hole(&mut self, abbreviation: BlobAbbreviation, size: u64) -> Result<(), Error> {
+        if u32::try_from(size).is_err() {
+            let message = format!("bitcode blob of {size} bytes, expected at most {}", u32::MAX);
+            return Err(Error::new(ErrorKind::Limit, None, message));
+        }
         if let Some(boundary) = boundary_of(size) {
             self.pad(boundary, size);
         }
         self.start_blob(abbreviation, size);
         self.holes.push(self.bytes.len());
-        self.hole_bytes = self.hole_bytes.saturating_add(size);
+        self.hole_bytes += size;
         self.align();
+        Ok(())
     }
 
     /// Returns the stream: the bytes between its holes, one after the other, and how many of them come before each hole.
@@ -212,7 +220,7 @@ impl Writer {
         // The word that ends the block comes before the abbreviation ID and length of the blob.
         let head_bits = u64::from(outer_width) + vbr_bits(size, 6);
         let head = (head_bits.div_ceil(32) + 1) * 4;
-        while !self.position().saturating_add(head).is_multiple_of(boundary) {
+        while !(self.position() + head).is_multiple_of(boundary) {
             self.record(0, &[]);
         }
         // Cannot be too long.
@@ -227,7 +235,7 @@ impl Writer {
 
     /// Returns the position in the finished stream, in whole bytes.
     fn position(&self) -> u64 {
-        to_u64(self.bytes.len()).saturating_add(self.hole_bytes)
+        self.bytes.len() as u64 + self.hole_bytes
     }
 
     /// Writes the low `bits` bits of a value, at most 32; the others are zero.
@@ -352,11 +360,13 @@ mod tests {
         let mut stream = Writer::new(*b"BC\xC0\xDE");
         stream.enter_block(8, 4);
         let abbreviation = stream.define_blob(8);
+        let error = stream.hole(abbreviation, MAX_BLOB + 1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
         for _ in 0..3 {
-            stream.hole(abbreviation, MAX_BLOB);
+            stream.hole(abbreviation, MAX_BLOB).unwrap();
         }
         stream.enter_block(9, 4);
-        stream.hole(abbreviation, MAX_BLOB - 3);
+        stream.hole(abbreviation, MAX_BLOB - 3).unwrap();
         assert!(stream.end_block().is_ok());
         let error = stream.end_block().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
@@ -386,7 +396,7 @@ mod tests {
             stream.enter_block(8, 4);
             let abbreviation = stream.define_blob(8);
             if hole {
-                stream.hole(abbreviation, 6);
+                stream.hole(abbreviation, 6).unwrap();
             } else {
                 stream.blob(abbreviation, b"abcdef");
             }
@@ -420,8 +430,8 @@ mod tests {
                 for _ in 0..records {
                     stream.record(1, &[2]);
                 }
-                stream.hole(abbreviation, size);
-                stream.hole(abbreviation, size);
+                stream.hole(abbreviation, size).unwrap();
+                stream.hole(abbreviation, size).unwrap();
                 let [first, second] = &stream.holes[..] else { panic!("two holes") };
                 for at in [*first as u64, *second as u64 + size] {
                     assert!(at.is_multiple_of(boundary), "{size} {records}: {at}");
@@ -436,7 +446,7 @@ mod tests {
         let mut stream = Writer::new(*b"BC\xC0\xDE");
         stream.enter_block(8, 4);
         let abbreviation = stream.define_blob(8);
-        stream.hole(abbreviation, 1 << 20);
+        stream.hole(abbreviation, 1 << 20).unwrap();
         let bytes = stream.finish().0;
         assert_eq!(bytes.len(), 4096);
         let words: Vec<u32> = bytes

@@ -7,7 +7,6 @@ use codecs::Input;
 
 use crate::error::{Error, ErrorKind};
 use crate::kinds::Codec;
-use crate::to_u64;
 
 impl Codec {
     /// Returns the most bytes that one stored byte can become.
@@ -45,7 +44,8 @@ impl Codec {
     pub fn check(self, stored: u64, size: u64) -> Result<(), Error> {
         self.known().ok_or_else(|| Error::codec(self))?;
         // Headers and the last block, beside what expands.
-        if size > stored.saturating_mul(self.most_expansion()).saturating_add(256 << 10) {
+        let most = u128::from(stored) * u128::from(self.most_expansion()) + (256 << 10);
+        if u128::from(size) > most {
             return Err(self.malformed(stored, size, None));
         }
         Ok(())
@@ -67,7 +67,7 @@ impl Codec {
     ///
     /// Errors of [`Entry::decompress`](crate::Entry::decompress), except the limit.
     pub fn decompress(self, payload: &[u8], size: u64) -> Result<Vec<u8>, Error> {
-        let stored = to_u64(payload.len());
+        let stored = payload.len() as u64;
         self.check(stored, size)?;
         let codec = self.known().ok_or_else(|| Error::codec(self))?;
         let input = Input::new(payload, size);

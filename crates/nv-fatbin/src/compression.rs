@@ -9,7 +9,6 @@ use codecs::Codec;
 use crate::error::{Error, ErrorKind};
 use crate::kinds::{Flags, Kind};
 use crate::number::number;
-use crate::to_u64;
 
 /// The form in which the code of an entry is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,7 +83,7 @@ impl<'c> Stored<'c> {
         let (compressed_size, size) = if codec.is_empty() {
             (0, 0)
         } else {
-            (number("compressed code", payload.len())?, to_u64(code.len()))
+            (number("compressed code", payload.len())?, code.len() as u64)
         };
         Ok(Stored { payload, codec, compressed_size, size })
     }

@@ -46,18 +46,20 @@ impl<'data> ConcatenatedImage<'data> {
     /// Returns the place of the image in the decompressed code of the entry.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
+        // It lies in the code: `images` checks that.
         let start = u64::from(self.at);
-        start..start.saturating_add(self.size)
+        start..start + self.size
     }
 
     /// Adds its record to a table, with another place in the code.
-    pub(crate) fn add_to(&self, table: &mut Vec<u8>, at: u32) {
-        let record = self.record.bytes().unwrap_or_default();
+    pub(crate) fn add_to(&self, table: &mut Vec<u8>, at: u32) -> Result<(), Error> {
+        let record = self.record.whole()?;
         if let Ok((header, extension)) = EntryHeader::read_from_prefix(record) {
             let header = EntryHeader { header_size: at.into(), ..header };
             table.extend_from_slice(header.as_bytes());
             table.extend_from_slice(extension);
         }
+        Ok(())
     }
 
     /// Returns the identifier, if there is one.
@@ -85,32 +87,32 @@ pub(crate) fn images<'data>(
     at: u32,
 ) -> Result<Vec<ConcatenatedImage<'data>>, Error> {
     const WHAT: &str = "table of images";
-    let counts = TableHeader::read_from_bytes(entry.extension(WHAT, at, COUNTS)?);
-    // The extension has 8 bytes.
-    let (count, size) = counts.map_or((0, 0), |table| (table.count.get(), table.size.get()));
-    let table = entry.extension(WHAT, at, size.max(COUNTS))?;
     let malformed = |record: u32, expected: &str| {
         let message = format!(": image {record} of its table: expected {expected}");
         Error::at_entry(ErrorKind::Malformed, (entry.index(), entry.offset()), message)
     };
-    let mut images = Vec::new();
-    let mut rest = table.get(usize::try_from(COUNTS).unwrap_or_default()..).unwrap_or_default();
+    // The extension has 8 bytes at least.
+    let counts = |bytes| TableHeader::ref_from_prefix(bytes).map_err(|_| malformed(0, "8 bytes"));
+    let (header, _) = counts(entry.extension(WHAT, at.into(), COUNTS)?)?;
+    let (header, mut rest) =
+        counts(entry.extension(WHAT, at.into(), header.size.get().max(COUNTS))?)?;
+    let (count, mut images) = (header.count.get(), Vec::new());
     for number in 0..count {
         let Ok((wire, _)) = EntryHeader::ref_from_prefix(rest) else {
             return Err(malformed(number, "64 bytes in the table"));
         };
         let len = len(wire, rest).and_then(|len| usize::try_from(len).ok());
-        let Some((record, after)) = len.and_then(|len| rest.split_at_checked(len)) else {
+        let cut = len.and_then(|len| rest.split_at_checked(len));
+        let record = cut.and_then(|(record, _)| Entry::record(wire, record, entry));
+        let Some(((_, after), record)) = cut.zip(record) else {
             return Err(malformed(number, "its identifier and options in the table"));
         };
         rest = after;
-        let record = Entry::record(wire, record, entry);
         let (at, size) = (wire.header_size.get(), wire.payload_size.get());
-        let image = ConcatenatedImage { record, at, size };
-        if image.range().end > entry.size() {
+        if u64::from(at).checked_add(size).is_none_or(|end| end > entry.size()) {
             return Err(malformed(number, "its image in the code of the entry"));
         }
-        images.push(image);
+        images.push(ConcatenatedImage { record, at, size });
     }
     if !rest.is_empty() {
         return Err(malformed(count, "the end of the table"));
@@ -121,22 +123,19 @@ pub(crate) fn images<'data>(
 /// Returns the size of a record, which ends with the identifier or the options. `None` if `table`, which starts with it, has
 /// not all of the options.
 fn len(wire: &EntryHeader, table: &[u8]) -> Option<u64> {
-    let padded = |at: u32, len: u32| {
-        let end = u64::from(at).saturating_add(u64::from(len)).saturating_add(1);
-        end.next_multiple_of(8)
-    };
+    let padded = |at: u64, len: u32| (at + u64::from(len) + 1).next_multiple_of(8);
     let mut end = HEADER as u64;
     if wire.identifier != 0 {
-        end = end.max(padded(wire.identifier.get(), wire.identifier_len.get()));
+        end = end.max(padded(wire.identifier.into(), wire.identifier_len.get()));
     }
     if wire.options != 0 {
         let descriptor = table.get(usize::try_from(wire.options.get()).ok()?..)?;
         let (text, _) = OptionsHeader::ref_from_prefix(descriptor).ok()?;
-        end = end.max(u64::from(wire.options).saturating_add(8));
+        end = end.max(u64::from(wire.options) + 8);
         if text.at != 0 {
             let flags = Flags::from_bits_retain(wire.flags.get());
-            let skipped = u32::from(flags.contains(Flags::COMPAT));
-            end = end.max(padded(text.at.get().saturating_add(skipped), text.len.get()));
+            let skipped = u64::from(flags.contains(Flags::COMPAT));
+            end = end.max(padded(u64::from(text.at) + skipped, text.len.get()));
         }
     }
     Some(end)

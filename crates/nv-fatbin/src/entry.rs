@@ -10,7 +10,6 @@ use zerocopy::FromBytes;
 
 use crate::error::{Error, ErrorKind};
 use crate::kinds::{Architecture, Codec, Flags, Kind};
-use crate::to_u64;
 use crate::wire::{EntryHeader, OptionsHeader};
 
 /// Bytes of the header without its extension.
@@ -48,20 +47,26 @@ impl<'data> Entry<'data> {
     pub fn parse(bytes: &'data [u8], index: usize, offset: u64, size: u64) -> Result<Self, Error> {
         let malformed =
             |message: String| Error::at_entry(ErrorKind::Malformed, (index, offset), message);
-        let beyond = |end: u64| {
+        // 128 bits hold all sums.
+        let beyond = |end: u128| {
             malformed(format!(" reaches to {end:#x}, beyond the end of the fatbinary at {size:#x}"))
         };
         let Ok((wire, _)) = EntryHeader::read_from_prefix(bytes) else {
-            return Err(beyond(offset.saturating_add(to_u64(HEADER))));
+            let end = u128::from(offset) + HEADER as u128;
+            return Err(if end > size.into() {
+                beyond(end)
+            } else {
+                not_in_memory((index, offset), HEADER as u64)
+            });
         };
         let header_size = wire.header_size.get();
-        if u64::from(header_size) < to_u64(HEADER) {
+        if u64::from(header_size) < HEADER as u64 {
             let message = format!(" has a header size of {header_size}, expected at least 64");
             return Err(malformed(message));
         }
         let padded = wire.payload_size.get();
-        let end = offset.saturating_add(u64::from(header_size)).saturating_add(padded);
-        if end > size {
+        let end = u128::from(offset) + u128::from(header_size) + u128::from(padded);
+        if end > size.into() {
             return Err(beyond(end));
         }
         let entry = Entry { wire, bytes, index, offset };
@@ -71,15 +76,19 @@ impl<'data> Entry<'data> {
                 format!(" has {exact} bytes of compressed payload in a space of {padded}");
             return Err(malformed(message));
         }
-        let len = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
-        Ok(Entry { bytes: bytes.get(..len).unwrap_or(bytes), ..entry })
+        Ok(Entry { bytes: entry.bytes().unwrap_or(bytes), ..entry })
     }
 
-    /// Returns the record of one of several images: the header of an entry without payload.
-    pub(crate) fn record(wire: &EntryHeader, bytes: &'data [u8], around: &Entry<'data>) -> Self {
-        let header_size = u32::try_from(bytes.len()).unwrap_or(u32::MAX).into();
+    /// Returns the record of one of several images: the header of an entry without payload. `None` if that is too large
+    /// for one.
+    pub(crate) fn record(
+        wire: &EntryHeader,
+        bytes: &'data [u8],
+        around: &Entry<'data>,
+    ) -> Option<Self> {
+        let header_size = u32::try_from(bytes.len()).ok()?.into();
         let wire = EntryHeader { header_size, payload_size: 0.into(), ..*wire };
-        Entry { wire, bytes, index: around.index, offset: around.offset }
+        Some(Entry { wire, bytes, index: around.index, offset: around.offset })
     }
 
     /// Returns its position among the entries, from 0.
@@ -97,9 +106,13 @@ impl<'data> Entry<'data> {
     /// Returns the offset of the next entry, or of the end of the fatbinary.
     #[must_use]
     pub fn end(&self) -> u64 {
-        self.offset
-            .saturating_add(u64::from(self.wire.header_size))
-            .saturating_add(self.wire.payload_size.get())
+        // `parse` checks it.
+        self.offset + self.len()
+    }
+
+    /// Returns the size of header and payload.
+    fn len(&self) -> u64 {
+        u64::from(self.wire.header_size) + self.wire.payload_size.get()
     }
 
     /// Returns the kind of code.
@@ -160,8 +173,8 @@ impl<'data> Entry<'data> {
     /// Returns the place of the stored payload, from the magic of the fatbinary.
     #[must_use]
     pub fn range(&self) -> Range<u64> {
-        let start = self.offset.saturating_add(u64::from(self.wire.header_size));
-        start..start.saturating_add(self.stored_size())
+        let start = self.offset + u64::from(self.wire.header_size);
+        start..start + self.stored_size()
     }
 
     /// Returns the payload as stored; `None` where it is not in memory.
@@ -175,8 +188,7 @@ impl<'data> Entry<'data> {
     /// Returns the bytes of the entry, header and payload; `None` where they are not in memory.
     #[must_use]
     pub fn bytes(&self) -> Option<&'data [u8]> {
-        let len = usize::try_from(self.end().saturating_sub(self.offset)).ok()?;
-        self.bytes.get(..len)
+        self.bytes.get(..usize::try_from(self.len()).ok()?)
     }
 
     /// Returns the identifier: the name of the module of relocatable PTX, or what `fatbinary --ident` was given.
@@ -187,7 +199,7 @@ impl<'data> Entry<'data> {
     pub fn identifier(&self) -> Result<Option<&'data [u8]>, Error> {
         match (self.wire.identifier.get(), self.wire.identifier_len.get()) {
             (0, _) => Ok(None),
-            (at, len) => self.extension("identifier", at, len).map(Some),
+            (at, len) => self.extension("identifier", at.into(), len).map(Some),
         }
     }
 
@@ -202,14 +214,14 @@ impl<'data> Entry<'data> {
         if at == 0 || self.kind() == Kind::CONCATENATED {
             return Ok(None);
         }
-        let descriptor = OptionsHeader::read_from_bytes(self.extension("options", at, 8)?);
+        let descriptor = OptionsHeader::read_from_bytes(self.extension("options", at.into(), 8)?);
         match descriptor.map(|place| (place.at.get(), place.len.get())) {
             // CUDA 11 writes a descriptor of zeros. The extension has 8 bytes.
             Ok((0, _)) | Err(_) => Ok(None),
             Ok((at, len)) => {
                 // A byte 0 comes before the section, which the length does not count.
-                let skipped = u32::from(self.flags().contains(Flags::COMPAT));
-                self.extension("options", at.saturating_add(skipped), len).map(Some)
+                let skipped = u64::from(self.flags().contains(Flags::COMPAT));
+                self.extension("options", u64::from(at) + skipped, len).map(Some)
             }
         }
     }
@@ -218,13 +230,14 @@ impl<'data> Entry<'data> {
     pub(crate) fn extension(
         &self,
         what: &'static str,
-        at: u32,
+        at: u64,
         len: u32,
     ) -> Result<&'data [u8], Error> {
-        let end = u64::from(at).saturating_add(u64::from(len));
+        // The place is a number of 32 bits, or the next one.
+        let end = at + u64::from(len);
         let header_size = self.wire.header_size.get();
         let range = usize::try_from(at).ok().zip(usize::try_from(end).ok());
-        if u64::from(at) < to_u64(HEADER) || end > u64::from(header_size) {
+        if at < HEADER as u64 || end > u64::from(header_size) {
             let message = format!(
                 ": its {what} at {at:#x}..{end:#x} is not between 0x40 and the end of its header at {header_size:#x}"
             );
@@ -237,13 +250,17 @@ impl<'data> Entry<'data> {
 
     /// Returns all of its bytes.
     pub(crate) fn whole(&self) -> Result<&'data [u8], Error> {
-        let size = self.end().saturating_sub(self.offset);
-        self.bytes().ok_or_else(|| self.not_in_memory(size))
+        self.bytes().ok_or_else(|| self.not_in_memory(self.len()))
     }
 
-    /// Returns the size of the header with its extension.
-    pub(crate) fn header_len(&self) -> usize {
-        usize::try_from(self.wire.header_size.get()).unwrap_or(usize::MAX)
+    /// Returns its header with the extension.
+    pub(crate) fn header(&self) -> Result<&'data [u8], Error> {
+        self.start(self.wire.header_size.get())
+    }
+
+    /// Returns its first bytes.
+    pub(crate) fn start(&self, len: u32) -> Result<&'data [u8], Error> {
+        self.bytes.get(..len as usize).ok_or_else(|| self.not_in_memory(len.into()))
     }
 
     /// Returns the place of the options in the header, or of the table of images; 0 if there are none.
@@ -253,21 +270,25 @@ impl<'data> Entry<'data> {
 
     /// Returns the payload of an entry that is not compressed; of PTX without the zeros after the NUL that ends it, if these
     /// only fill it up to a multiple of 8.
-    pub(crate) fn unpadded(&self) -> &'data [u8] {
-        let payload = self.payload().unwrap_or_default();
+    pub(crate) fn unpadded(&self) -> Result<&'data [u8], Error> {
+        let payload = self.stored()?;
         let is_text = matches!(self.kind(), Kind::PTX | Kind::RELOCATABLE_PTX);
         let text = payload.iter().position(|&byte| byte == 0).filter(|_| is_text);
-        match text.and_then(|nul| payload.split_at_checked(nul.saturating_add(1))) {
+        Ok(match text.and_then(|nul| payload.split_at_checked(nul + 1)) {
             Some((text, padding)) if padding.len() < 8 && padding.iter().all(|&byte| byte == 0) => {
                 text
             }
             _ => payload,
-        }
+        })
+    }
+
+    /// Returns the payload as stored.
+    fn stored(&self) -> Result<&'data [u8], Error> {
+        self.payload().ok_or_else(|| self.not_in_memory(self.range().end - self.offset))
     }
 
     fn not_in_memory(&self, needed: u64) -> Error {
-        let message = format!(": expected its first {needed} bytes in memory");
-        Error::at_entry(ErrorKind::Incomplete, (self.index, self.offset), message)
+        not_in_memory((self.index, self.offset), needed)
     }
 
     /// Returns the code: the payload, decompressed if it is compressed. It may be `limit` bytes long.
@@ -281,9 +302,7 @@ impl<'data> Entry<'data> {
     /// - [`Codec`](crate::ErrorKind::Codec) for a payload that does not decompress to as many bytes as the entry says,
     /// - [`Incomplete`](crate::ErrorKind::Incomplete) if the payload is not in memory.
     pub fn decompress(&self, limit: u64) -> Result<Cow<'data, [u8]>, Error> {
-        let Some(payload) = self.payload() else {
-            return Err(self.not_in_memory(self.range().end.saturating_sub(self.offset)));
-        };
+        let payload = self.stored()?;
         let Some(codec) = self.codec() else { return Ok(Cow::Borrowed(payload)) };
         let size = self.size();
         if size > limit {
@@ -292,4 +311,10 @@ impl<'data> Entry<'data> {
         }
         codec.decompress(payload, size).map(Cow::Owned).map_err(|error| error.of_entry(self.index))
     }
+}
+
+#[cold]
+fn not_in_memory(place: (usize, u64), needed: u64) -> Error {
+    let message = format!(": expected its first {needed} bytes in memory");
+    Error::at_entry(ErrorKind::Incomplete, place, message)
 }

@@ -6,7 +6,6 @@ use alloc::string::String;
 use core::fmt;
 
 use crate::kinds::Codec;
-use crate::to_u64;
 
 /// An error in a fatbinary, with its place.
 ///
@@ -61,7 +60,7 @@ impl Error {
     /// Creates an error of the header of the fatbinary.
     #[cold]
     pub(crate) fn of_header(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self::new(kind, message).moved(0)
+        Self::new(kind, message).at(0)
     }
 
     /// Creates an error of an entry, which starts at an offset from the magic of the fatbinary.
@@ -83,7 +82,7 @@ impl Error {
     /// Creates the error of a part of a new entry that is larger than the format allows.
     #[cold]
     pub(crate) fn too_large(what: &str, size: usize) -> Self {
-        let size = to_u64(size);
+        let size = size as u64;
         let message = format!("its {what} would have {size} bytes, the format counts 32 bits");
         Self::new(ErrorKind::Limit, message)
     }
@@ -126,9 +125,9 @@ impl Error {
         self.0.entry
     }
 
-    /// The fatbinary starts there.
-    pub(crate) fn moved(mut self, start: u64) -> Self {
-        self.0.offset = Some(start.saturating_add(self.0.offset.unwrap_or(0)));
+    /// Returns the same error of the header of a fatbinary that starts there.
+    pub(crate) fn at(mut self, start: u64) -> Self {
+        self.0.offset = Some(start);
         self
     }
 

@@ -6,10 +6,10 @@ use core::iter::from_fn;
 
 use zerocopy::FromBytes;
 
+use crate::MAGIC;
 use crate::entry::Entry;
 use crate::error::{Error, ErrorKind};
 use crate::wire::FatbinHeader;
-use crate::{MAGIC, to_u64};
 
 /// Bytes of the header.
 pub(crate) const HEADER: u64 = 16;
@@ -35,7 +35,7 @@ impl<'data> Fatbin<'data> {
     /// [`NotAFatbin`](crate::ErrorKind::NotAFatbin), [`Truncated`](crate::ErrorKind::Truncated),
     /// [`Unsupported`](crate::ErrorKind::Unsupported) for another version.
     pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
-        Self::parse_prefix(data, to_u64(data.len()))
+        Self::parse_prefix(data, data.len() as u64)
     }
 
     /// Reads the header of the fatbinary at the start of `prefix`, which has its first 16 bytes at least. `available` is the
@@ -60,8 +60,10 @@ impl<'data> Fatbin<'data> {
             let message = "expected the magic of a fatbinary, 50 ed 55 ba";
             return Err(Error::of_header(ErrorKind::NotAFatbin, message));
         }
-        let Ok((header, _)) = FatbinHeader::ref_from_prefix(prefix) else {
-            let message = format!("fatbinary header needs 16 bytes, {} are left", prefix.len());
+        let header = FatbinHeader::ref_from_prefix(prefix).ok();
+        let Some(((header, _), rest)) = header.zip(available.checked_sub(HEADER)) else {
+            let left = available.min(prefix.len() as u64);
+            let message = format!("fatbinary header needs 16 bytes, {left} are left");
             return Err(Error::of_header(ErrorKind::Truncated, message));
         };
         let (version, header_size) = (header.version.get(), header.header_size.get());
@@ -72,15 +74,14 @@ impl<'data> Fatbin<'data> {
             return Err(Error::of_header(ErrorKind::Unsupported, message));
         }
         let size = header.size.get();
-        let rest = available.saturating_sub(HEADER);
         if size > rest {
             let message =
                 format!("fatbinary promises {size} bytes after its header, {rest} are left");
             return Err(Error::of_header(ErrorKind::Truncated, message));
         }
-        let size = HEADER.saturating_add(size);
-        let len = usize::try_from(size).unwrap_or(usize::MAX);
-        Ok(Fatbin { data: prefix.get(..len).unwrap_or(prefix), size })
+        let size = HEADER + size;
+        let data = usize::try_from(size).ok().and_then(|len| prefix.get(..len)).unwrap_or(prefix);
+        Ok(Fatbin { data, size })
     }
 
     /// Returns the number of bytes of the fatbinary, with its header.
@@ -107,10 +108,11 @@ impl<'data> Fatbin<'data> {
             if is_done || offset >= size {
                 return None;
             }
-            let at = usize::try_from(offset).unwrap_or(usize::MAX);
-            let entry = Entry::parse(data.get(at..).unwrap_or_default(), index, offset, size);
+            // None may be in memory.
+            let bytes = usize::try_from(offset).ok().and_then(|at| data.get(at..)).unwrap_or(&[]);
+            let entry = Entry::parse(bytes, index, offset, size);
             match &entry {
-                Ok(entry) => next = (index.saturating_add(1), entry.end()),
+                Ok(entry) => next = (index + 1, entry.end()),
                 Err(_) => is_done = true,
             }
             Some(entry)
@@ -135,13 +137,13 @@ pub fn fatbins(
     from_fn(move || {
         let rest = section.get(at?..)?;
         let zeros = rest.iter().position(|&byte| byte != 0)?;
-        let start = at?.saturating_add(zeros);
-        let offset = to_u64(start);
+        let start = at? + zeros;
+        let offset = start as u64;
         let parsed = Fatbin::parse(rest.get(zeros..)?);
-        at = parsed.as_ref().ok().map(|fatbin| start.saturating_add(fatbin.data.len()));
+        at = parsed.as_ref().ok().map(|fatbin| start + fatbin.data.len());
         Some(match parsed {
             Ok(fatbin) => Ok((offset, fatbin)),
-            Err(error) => Err(error.moved(offset)),
+            Err(error) => Err(error.at(offset)),
         })
     })
 }

@@ -123,8 +123,3 @@ pub const MAGIC: [u8; 4] = [0x50, 0xed, 0x55, 0xba];
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
-
-/// Returns a length in memory as the format counts; no platform has more than 64 bits.
-fn to_u64(len: usize) -> u64 {
-    u64::try_from(len).unwrap_or(u64::MAX)
-}

@@ -13,8 +13,8 @@ use crate::entry::HEADER;
 use crate::error::{Error, ErrorKind};
 use crate::kinds::{Architecture, Flags, Kind};
 use crate::number::{number, reserve};
+use crate::ptx;
 use crate::wire::{EntryHeader, OptionsHeader, TableHeader};
-use crate::{ptx, to_u64};
 
 /// The version of an entry in every file seen.
 const VERSION: u16 = 0x101;
@@ -183,13 +183,13 @@ impl<'a> NewEntry<'a> {
             let options = image.put_options(&mut extension)?;
             let header = EntryHeader {
                 header_size: number("concatenated code", code.len())?.into(),
-                payload_size: to_u64(image.code.len().next_multiple_of(8)).into(),
+                payload_size: (image.code.len().next_multiple_of(8) as u64).into(),
                 flags: image.flags.difference(Flags::CODECS).bits().into(),
                 ..image.header(identifier_at, options)?
             };
             records.extend_from_slice(header.as_bytes());
             records.extend(extension);
-            reserve(&mut code, image.code.len().saturating_add(8))?;
+            reserve(&mut code, image.code.len() + 8)?;
             code.extend_from_slice(&image.code);
             code.resize(code.len().next_multiple_of(8), 0);
         }
@@ -247,14 +247,14 @@ impl<'a> NewEntry<'a> {
         let padded = stored.payload.len().next_multiple_of(8);
         let header = EntryHeader {
             header_size: place(&extension)?.into(),
-            payload_size: to_u64(padded).into(),
+            payload_size: (padded as u64).into(),
             compressed_size: stored.compressed_size.into(),
             flags: (self.flags.difference(Flags::CODECS) | stored.codec).bits().into(),
             uncompressed_size: stored.size.into(),
             ..self.header(identifier_at, options)?
         };
         let mut bytes = Vec::new();
-        reserve(&mut bytes, HEADER.saturating_add(extension.len()).saturating_add(padded))?;
+        reserve(&mut bytes, HEADER + extension.len() + padded)?;
         bytes.extend_from_slice(header.as_bytes());
         bytes.extend(extension);
         bytes.extend_from_slice(&stored.payload);
@@ -346,19 +346,19 @@ pub fn concatenate(entries: Vec<NewEntry<'_>>) -> Result<Vec<NewEntry<'_>>, Erro
 
 /// Returns the place where the extension of a header goes on.
 fn place(extension: &[u8]) -> Result<u32, Error> {
-    number("header", HEADER.saturating_add(extension.len()))
+    number("header", HEADER + extension.len())
 }
 
 /// Returns the table of several images.
 pub(crate) fn table(count: u32, records: &[u8]) -> Result<Vec<u8>, Error> {
-    let size = number("table of images", records.len().saturating_add(8))?;
+    let size = number("table of images", records.len() + 8)?;
     let header = TableHeader { count: count.into(), size: size.into() };
     Ok([header.as_bytes(), records].concat())
 }
 
 /// Appends texts that a NUL ends, padded.
 fn extend(extension: &mut Vec<u8>, texts: &[&[u8]]) -> Result<(), Error> {
-    let size = texts.iter().map(|text| text.len()).fold(8, usize::saturating_add);
+    let size = texts.iter().map(|text| text.len()).sum::<usize>() + 8;
     reserve(extension, size)?;
     texts.iter().for_each(|text| extension.extend_from_slice(text));
     extension.push(0);

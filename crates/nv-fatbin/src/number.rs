@@ -3,11 +3,10 @@
 use alloc::vec::Vec;
 
 use crate::error::Error;
-use crate::to_u64;
 
 /// Takes memory for more bytes.
 pub(crate) fn reserve(bytes: &mut Vec<u8>, size: usize) -> Result<(), Error> {
-    bytes.try_reserve(size).map_err(|_| Error::out_of_memory(to_u64(size)))
+    bytes.try_reserve(size).map_err(|_| Error::out_of_memory(size as u64))
 }
 
 /// Returns a size as the format has it, in 32 bits.

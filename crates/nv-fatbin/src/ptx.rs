@@ -14,7 +14,7 @@ const fn is_space(byte: u8) -> bool {
 /// `fatbinary` 13.5 does. A comment of one line ends before its line break; one that is not closed reaches to the end.
 /// Strings stay as they are. A quote after a backslash neither opens nor closes one.
 pub(crate) fn normalize(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len().saturating_add(1));
+    let mut out = Vec::with_capacity(text.len() + 1);
     let mut is_string = false;
     let mut before = 0;
     let mut rest = text;
@@ -27,26 +27,26 @@ pub(crate) fn normalize(text: &[u8]) -> Vec<u8> {
             _ if is_string => 1,
             (b'/', Some(b'/')) => {
                 let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-                rest = end.and_then(|end| rest.get(end..)).unwrap_or_default();
+                rest = rest.split_at(end.unwrap_or(rest.len())).1;
                 before = 0;
                 continue;
             }
             (b'/', Some(b'*')) => {
                 // The star that opens the comment may close it.
                 let end = after.windows(2).position(|pair| pair == b"*/");
-                rest = end.and_then(|end| after.get(end.saturating_add(2)..)).unwrap_or_default();
+                rest = after.split_at(end.map_or(after.len(), |end| end + 2)).1;
                 before = 0;
                 continue;
             }
             (space, _) if is_space(space) => {
                 let blanks = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t'));
-                blanks.count().saturating_add(1)
+                blanks.count() + 1
             }
             _ => 1,
         };
         out.push(*byte);
-        let (passed, left) = rest.split_at_checked(taken).unwrap_or((rest, &[]));
-        before = passed.last().copied().unwrap_or_default();
+        let (passed, left) = rest.split_at(taken);
+        before = *passed.last().unwrap_or(byte);
         rest = left;
     }
     out.push(0);
@@ -81,7 +81,7 @@ pub(crate) fn is_64(text: &[u8]) -> bool {
 fn after<'text>(text: &'text [u8], word: &[u8]) -> Option<&'text [u8]> {
     let text = text.split(|&byte| byte == 0).next()?;
     let at = text.windows(word.len()).position(|found| found == word)?;
-    let rest = text.get(at.saturating_add(word.len())..)?;
+    let rest = text.get(at + word.len()..)?;
     rest.get(rest.iter().take_while(|byte| is_space(**byte)).count()..)
 }
 

@@ -7,6 +7,7 @@ use core::ops::Range;
 
 use zerocopy::{FromBytes, transmute};
 
+use crate::MAGIC;
 use crate::compression::{Compression, Stored};
 use crate::entry::Entry;
 use crate::error::Error;
@@ -14,7 +15,6 @@ use crate::kinds::Flags;
 use crate::new_entry::{NewEntry, table};
 use crate::number::{number, reserve};
 use crate::wire::{EntryHeader, FatbinHeader};
-use crate::{MAGIC, to_u64};
 
 impl Entry<'_> {
     /// Returns the bytes of this entry with its code stored in another form. All other fields keep their values.
@@ -47,13 +47,12 @@ impl Entry<'_> {
     /// Errors of [`decompress`](Self::decompress) and of [`NewFatbin::add`].
     pub fn stored_as(&self, compression: Compression, max: u64) -> Result<Vec<u8>, Error> {
         let index = self.index();
-        let whole = self.whole()?;
         let code = match self.codec() {
             Some(_) => self.decompress(max)?,
-            None => Cow::Borrowed(self.unpadded()),
+            None => Cow::Borrowed(self.unpadded()?),
         };
         let stored = Stored::new(&code, compression).map_err(|error| error.of_entry(index))?;
-        self.assemble(whole.get(..self.header_len()).unwrap_or_default(), &stored)
+        self.assemble(self.header()?, &stored)
     }
 
     /// Returns the bytes of this entry of kind [`CONCATENATED`](crate::Kind::CONCATENATED) with some of its images only, in
@@ -80,16 +79,16 @@ impl Entry<'_> {
         let (mut records, mut code) = (Vec::new(), Vec::new());
         reserve(&mut code, old.len())?;
         for image in kept() {
-            image.add_to(&mut records, number("concatenated code", code.len())?);
+            image.add_to(&mut records, number("concatenated code", code.len())?)?;
             // The table was checked against the size of the code.
             let Range { start, end } = image.range();
             let place = usize::try_from(start).ok().zip(usize::try_from(end).ok());
             let bytes = place.and_then(|(start, end)| old.get(start..end));
-            code.extend_from_slice(bytes.unwrap_or_default());
+            let missing = || Error::malformed("expected the images in the code of the entry");
+            code.extend_from_slice(bytes.ok_or_else(missing)?);
             code.resize(code.len().next_multiple_of(8), 0);
         }
-        let start = usize::try_from(self.options_at()).unwrap_or(usize::MAX);
-        let mut header = self.whole()?.get(..start).unwrap_or_default().to_vec();
+        let mut header = self.start(self.options_at())?.to_vec();
         header.extend(table(number("table of images", kept().count())?, &records)?);
         let stored =
             Stored::new(&code, compression).map_err(|error| error.of_entry(self.index()))?;
@@ -101,13 +100,13 @@ impl Entry<'_> {
         let flags = self.flags().difference(Flags::CODECS) | stored.codec;
         let padded = stored.payload.len().next_multiple_of(8);
         let mut bytes = Vec::new();
-        reserve(&mut bytes, header.len().saturating_add(padded))?;
+        reserve(&mut bytes, header.len() + padded)?;
         bytes.extend_from_slice(header);
         bytes.extend_from_slice(&stored.payload);
-        bytes.resize(header.len().saturating_add(padded), 0);
+        bytes.resize(header.len() + padded, 0);
         if let Ok((fields, _)) = EntryHeader::mut_from_prefix(&mut bytes) {
             fields.header_size = number("header", header.len())?.into();
-            fields.payload_size = to_u64(padded).into();
+            fields.payload_size = (padded as u64).into();
             fields.compressed_size = stored.compressed_size.into();
             fields.flags = flags.bits().into();
             fields.uncompressed_size = stored.size.into();
@@ -191,13 +190,17 @@ impl<'a> NewFatbin<'a> {
     /// Returns the header, which comes first in the file.
     #[must_use]
     pub fn header(&self) -> [u8; 16] {
-        let size: u64 = self.entries.iter().map(|entry| to_u64(entry.len())).sum();
         transmute!(FatbinHeader {
             magic: MAGIC,
             version: 1.into(),
             header_size: 16.into(),
-            size: size.into(),
+            size: self.size().into(),
         })
+    }
+
+    /// Returns the size of the entries in bytes.
+    fn size(&self) -> u64 {
+        self.entries.iter().map(|entry| entry.len() as u64).sum()
     }
 
     /// Iterates over the bytes of each entry, which follow the header.
@@ -212,9 +215,9 @@ impl<'a> NewFatbin<'a> {
     /// [`Memory`](crate::ErrorKind::Memory).
     pub fn to_vec(&self) -> Result<Vec<u8>, Error> {
         let header = self.header();
-        let size = self.entries().map(<[u8]>::len).fold(header.len(), usize::saturating_add);
+        let size = header.len() as u64 + self.size();
         let mut bytes = Vec::new();
-        reserve(&mut bytes, size)?;
+        reserve(&mut bytes, usize::try_from(size).map_err(|_| Error::out_of_memory(size))?)?;
         bytes.extend(header);
         self.entries().for_each(|entry| bytes.extend_from_slice(entry));
         Ok(bytes)

@@ -5,10 +5,11 @@ use core::ffi::CStr;
 use core::fmt;
 use core::str;
 
+use byte_parts::internal;
+
 use crate::error::Error;
 use crate::image_entry::ImageEntry;
 use crate::kinds::{Flags, ImageKind, OffloadKind};
-use crate::to_u64;
 use crate::validate;
 use crate::wire::{EntryHeader, FormatVersion, HEADER_LEN, StringEntries, StringEntry};
 
@@ -37,7 +38,7 @@ impl<'data> OffloadBinary<'data> {
     /// Every [`ErrorKind`](crate::ErrorKind) but those about what is written or concatenated; never
     /// [`Incomplete`](crate::ErrorKind::Incomplete). A compressed binary gives [`Compressed`](crate::ErrorKind::Compressed).
     pub fn parse(data: &'data [u8]) -> Result<Self, Error> {
-        Self::parse_prefix(data, to_u64(data.len()))
+        Self::parse_prefix(data, data.len() as u64)
     }
 
     /// Reads the binary that starts with the first byte of `prefix`, when only the first
@@ -69,10 +70,10 @@ impl<'data> OffloadBinary<'data> {
     /// Errors of [`parse_prefix`](Self::parse_prefix), but not [`Incomplete`](crate::ErrorKind::Incomplete).
     pub fn header_needed(prefix: &'data [u8]) -> Result<u64, Error> {
         match Self::parse_prefix(prefix, u64::MAX) {
-            Ok(_) => Ok(to_u64(prefix.len())),
+            Ok(_) => Ok(prefix.len() as u64),
             Err(error) => match error.needed() {
                 // Before the header is there, a binary without entries is possible.
-                Some(_) if to_u64(prefix.len()) < HEADER_LEN => Ok(HEADER_LEN),
+                Some(_) if (prefix.len() as u64) < HEADER_LEN => Ok(HEADER_LEN),
                 Some(needed) => Ok(needed),
                 None => Err(error),
             },
@@ -224,7 +225,7 @@ impl fmt::Debug for Entry<'_> {
 
 fn value(data: &[u8], entry: StringEntry) -> &[u8] {
     match entry.value_size {
-        Some(size) => slice(data, entry.value_offset, size).unwrap_or_default(),
+        Some(size) => slice(data, entry.value_offset, size).unwrap_or_else(missing),
         None => until_nul(data, entry.value_offset),
     }
 }
@@ -235,7 +236,12 @@ fn until_nul(data: &[u8], offset: u64) -> &[u8] {
         .and_then(|offset| data.get(offset..))
         .and_then(|bytes| CStr::from_bytes_until_nul(bytes).ok())
         .map(CStr::to_bytes)
-        .unwrap_or_default()
+        .unwrap_or_else(missing)
+}
+
+fn missing<'data>() -> &'data [u8] {
+    let _ = internal!("a string that was not checked");
+    &[]
 }
 
 /// Returns `len` bytes at `offset`. No bytes at all are always there.

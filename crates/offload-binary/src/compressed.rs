@@ -1,7 +1,9 @@
 //! Compressed binaries: their headers made and read.
 
+use alloc::format;
+
 use crate::compressed_header::CompressedBinary;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::validate;
 use crate::wire::HEADER_V3_LEN;
 
@@ -11,10 +13,14 @@ impl CompressedBinary {
     ///
     /// # Errors
     ///
-    /// [`Malformed`](crate::ErrorKind::Malformed) for sizes that no plain binary has, and
-    /// [`EmptyStream`](crate::ErrorKind::EmptyStream).
+    /// [`Malformed`](crate::ErrorKind::Malformed) for sizes that no plain binary has,
+    /// [`EmptyStream`](crate::ErrorKind::EmptyStream), and [`Limit`](crate::ErrorKind::Limit) for a stream whose end exceeds
+    /// 64 bits.
     pub fn new(inflated_size: u64, entries: u64, stream_len: u64) -> Result<Self, Error> {
-        let size = HEADER_V3_LEN.saturating_add(stream_len);
+        let size = HEADER_V3_LEN.checked_add(stream_len).ok_or_else(|| {
+            let message = format!("compressed offload binary has a stream of {stream_len} bytes");
+            Error::new(ErrorKind::Limit, message + ", which no size in a header holds")
+        })?;
         let binary = Self { size, inflated_size, entries };
         validate::compressed(&binary, HEADER_V3_LEN)?;
         Ok(binary)

@@ -49,7 +49,8 @@ impl CompressedBinary {
     /// multiple of 8.
     #[must_use]
     pub fn padded_size(&self) -> u64 {
-        self.size.checked_next_multiple_of(8).unwrap_or(u64::MAX)
+        // Nothing follows the largest.
+        self.size.checked_next_multiple_of(8).unwrap_or(self.size)
     }
 
     /// Returns the range of the compressed stream, in bytes from the start of the binary. It is not empty.

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use byte_parts::internal;
+
 use crate::concatenated::binaries;
 use crate::error::Error;
 use crate::layout::{StringBudget, layout};
@@ -39,7 +41,8 @@ pub fn convert(data: &[u8], version: FormatVersion) -> Result<Vec<u8>, Error> {
             }
             entries.push(entry.to_image_entry());
             // All of the binary is in memory.
-            images.push(entry.image().unwrap_or_default());
+            let missing = || Error::malformed(entry.image_offset(), internal!("a missing image"));
+            images.push(entry.image().ok_or_else(missing)?);
         }
     }
     Ok(layout(version, &entries)?.to_vec(&images)?)

@@ -174,7 +174,7 @@ impl Error {
     #[must_use]
     pub fn entry(&self) -> Option<u64> {
         match self.0.output {
-            Some(byte_parts::Error::InputSize { input, .. }) => Some(crate::to_u64(input)),
+            Some(byte_parts::Error::InputSize { input, .. }) => Some(input as u64),
             _ => self.0.entry,
         }
     }
@@ -214,7 +214,10 @@ impl Error {
             inner.message =
                 format!("data at offset {offset:#x} is neither an offload binary nor zero padding");
         }
-        inner.offset = Some(offset.saturating_add(inner.offset.unwrap_or_default()));
+        inner.offset = match inner.offset {
+            Some(within) => offset.checked_add(within),
+            None => Some(offset),
+        };
         self
     }
 }

@@ -7,13 +7,13 @@ use core::slice;
 use byte_parts::Layout;
 use zerocopy::IntoBytes;
 
+use crate::MAGIC;
 use crate::error::{Error, ErrorKind};
 use crate::image_entry::ImageEntry;
 use crate::string_table::StringTable;
 use crate::wire::{
-    ENTRY_LEN, EntryHeader, FormatVersion, Header, MAX_STRING_BYTES, StringV1, StringV2,
+    ENTRY_LEN, EntryHeader, FormatVersion, Header, HeaderV3, MAX_STRING_BYTES, StringV1, StringV2,
 };
-use crate::{MAGIC, to_u64};
 
 /// Returns the layout of one or more binaries with these entries, in their order. Inputs of the layout are the images,
 /// by the index of their entry; an entry without an image has an empty one.
@@ -74,18 +74,20 @@ fn push_binary(
     let table = StringTable::new(strings().flat_map(|(key, value)| [&**key, &**value]));
     // None of this overflows: everything counted is in memory, and larger there.
     let string_len = version.string_entry_len();
-    let entry_count = to_u64(entries.len());
+    let entry_count = entries.len() as u64;
     let header_len = version.header_len();
     let mut strings_at = header_len + ENTRY_LEN * entry_count;
-    let table_at = strings_at + string_len * to_u64(strings().count());
-    let images_at = (table_at + to_u64(table.bytes().len())).next_multiple_of(8);
+    let table_at = strings_at + string_len * strings().count() as u64;
+    let images_at = (table_at + table.bytes().len() as u64).next_multiple_of(8);
 
     let start = layout.size();
     let mut image_at = images_at;
     let mut headers = Vec::with_capacity(entries.len());
-    for (number, entry) in (to_u64(first)..).zip(entries) {
+    let mut last = first as u64;
+    for (number, entry) in ((first as u64)..).zip(entries) {
+        last = number;
         let overflow = || beyond_largest(number);
-        let string_count = to_u64(entry.strings.len());
+        let string_count = entry.strings.len() as u64;
         headers.push(EntryHeader {
             image_kind: entry.image_kind.0.into(),
             offload_kind: entry.offload_kind.0.into(),
@@ -99,7 +101,6 @@ fn push_binary(
         start.checked_add(image_at).ok_or_else(overflow)?;
         image_at = image_at.checked_add(entry.size).ok_or_else(overflow)?;
     }
-    let last = to_u64(first.saturating_add(entries.len())).saturating_sub(1);
     let overflow = || beyond_largest(last);
     let size = image_at.checked_next_multiple_of(8).ok_or_else(overflow)?;
     let end = start.checked_add(size).ok_or_else(overflow)?;
@@ -114,9 +115,13 @@ fn push_binary(
             FormatVersion::V2 | FormatVersion::V3 => entry_count.into(),
         },
     };
-    let mut bytes = header.as_bytes().to_vec();
-    // The inflated size of version 3 is 0 in a binary that is not compressed.
-    bytes.resize(usize::try_from(header_len).unwrap_or_default(), 0);
+    let mut bytes = match version {
+        FormatVersion::V1 | FormatVersion::V2 => header.as_bytes().to_vec(),
+        // The inflated size is 0 in a binary that is not compressed.
+        FormatVersion::V3 => {
+            HeaderV3 { start: header, inflated_size: 0.into() }.as_bytes().to_vec()
+        }
+    };
     bytes.extend_from_slice(headers.as_bytes());
     for ((_, value), [key_offset, value_offset]) in strings().zip(table.offsets().as_chunks().0) {
         let key_offset = (table_at + key_offset).into();
@@ -125,13 +130,13 @@ fn push_binary(
         if version == FormatVersion::V1 {
             bytes.extend_from_slice(offsets.as_bytes());
         } else {
-            let value_size = to_u64(value.len()).into();
+            let value_size = (value.len() as u64).into();
             bytes.extend_from_slice(StringV2 { offsets, value_size }.as_bytes());
         }
     }
     bytes.extend_from_slice(table.bytes());
     layout.parts.push_bytes(&bytes);
-    layout.parts.pad_to(start.saturating_add(images_at));
+    layout.parts.pad_to(start + images_at);
     for (index, entry) in (first..).zip(entries) {
         layout.push_input(index, 0..entry.size);
     }
@@ -182,8 +187,8 @@ impl StringBudget {
     pub(crate) fn spend(&mut self, key: &[u8], value: &[u8]) -> Result<(), Error> {
         let left = self
             .0
-            .checked_sub(to_u64(key.len()))
-            .and_then(|left| left.checked_sub(to_u64(value.len())));
+            .checked_sub(key.len() as u64)
+            .and_then(|left| left.checked_sub(value.len() as u64));
         self.0 = left.ok_or_else(|| {
             let message = format!(
                 "offload binary would have more than {MAX_STRING_BYTES} bytes of keys and values"

@@ -5,8 +5,6 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use crate::to_u64;
-
 /// The bytes of a string table and where in it each string starts.
 pub(crate) struct StringTable {
     /// In the order of the strings.
@@ -39,7 +37,7 @@ impl StringTable {
                 offset
             };
             if let Some(of_string) = offsets.get_mut(index) {
-                *of_string = to_u64(offset);
+                *of_string = offset as u64;
             }
         }
         Self { offsets, bytes }

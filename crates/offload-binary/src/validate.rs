@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 
 use zerocopy::FromBytes;
 
+use crate::MAGIC;
 use crate::compressed_header::CompressedBinary;
 use crate::error::{Error, ErrorKind};
 use crate::wire::{
     ENTRY_LEN, EntryHeader, FormatVersion, HEADER_LEN, HEADER_V3_LEN, Header, HeaderV3,
     StringEntries, records,
 };
-use crate::{MAGIC, to_u64};
 
 /// The parts of a valid binary.
 pub(crate) struct Parts<'data> {
@@ -25,7 +25,7 @@ pub(crate) struct Parts<'data> {
 }
 
 pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
-    let available = available.max(to_u64(prefix.len()));
+    let available = available.max(prefix.len() as u64);
     let (header, version, compressed) = head(prefix, available)?;
     if let Some(binary) = compressed {
         return Err(Error::of_compressed(binary));
@@ -35,7 +35,7 @@ pub(crate) fn parse(prefix: &[u8], available: u64) -> Result<Parts<'_>, Error> {
     let entries = entries(&header, version, data)?;
     let regions = regions(&header, version, entries)?;
     let needed = strings(version, size, data, entries, &regions)?;
-    if needed > to_u64(data.len()) {
+    if needed > data.len() as u64 {
         return Err(Error::incomplete(needed));
     }
     Ok(Parts { version, size, data, entries })
@@ -55,7 +55,7 @@ pub(crate) fn head(
     prefix: &[u8],
     available: u64,
 ) -> Result<(Header, FormatVersion, Option<CompressedBinary>), Error> {
-    let available = available.max(to_u64(prefix.len()));
+    let available = available.max(prefix.len() as u64);
     // Every byte of a short prefix must match: more bytes cannot make an offload binary of a wrong one.
     let start = prefix.get(..MAGIC.len()).unwrap_or(prefix);
     if !MAGIC.starts_with(start) {
@@ -169,7 +169,7 @@ fn entries<'data>(
             return Err(Error::malformed(offset, message));
         }
     }
-    if end > to_u64(data.len()) {
+    if end > data.len() as u64 {
         return Err(Error::incomplete(end));
     }
     records(data, offset, count).ok_or_else(beyond)
@@ -202,10 +202,10 @@ fn regions(
     entries: &[EntryHeader],
 ) -> Result<Vec<Region>, Error> {
     let size = header.size.get();
-    let mut regions = Vec::with_capacity(entries.len().saturating_mul(2).saturating_add(2));
+    let mut regions = Vec::with_capacity(entries.len() * 2 + 2);
     regions.push(Region { start: 0, end: version.header_len(), owner: Owner::Header });
     let start = header.entries_offset.get();
-    let end = range_end(start, to_u64(entries.len()), ENTRY_LEN, size).unwrap_or(start);
+    let end = range_end(start, entries.len() as u64, ENTRY_LEN, size).unwrap_or(start);
     if start < end {
         regions.push(Region { start, end, owner: Owner::Entries });
     }
@@ -273,7 +273,7 @@ fn strings(
     entries: &[EntryHeader],
     regions: &[Region],
 ) -> Result<u64, Error> {
-    let in_memory = to_u64(data.len());
+    let in_memory = data.len() as u64;
     let tables = regions
         .iter()
         .filter(|region| matches!(region.owner, Owner::Strings(_)))
@@ -375,14 +375,13 @@ fn gaps(size: u64, data: &[u8], regions: &[Region]) -> Vec<Gap> {
     starts
         .zip(ends)
         .map(|(start, end)| {
-            let in_memory = end.min(to_u64(data.len()));
+            let in_memory = end.min(data.len() as u64);
             let bytes = usize::try_from(start)
                 .ok()
                 .zip(usize::try_from(in_memory).ok())
-                .and_then(|(start, end)| data.get(start..end))
-                .unwrap_or_default();
-            let last_nul = bytes.iter().rposition(|&byte| byte == 0).map(|at| start + to_u64(at));
-            Gap { start, end, last_nul }
+                .and_then(|(start, end)| data.get(start..end));
+            let last_nul = bytes.and_then(|bytes| bytes.iter().rposition(|&byte| byte == 0));
+            Gap { start, end, last_nul: last_nul.map(|at| start + at as u64) }
         })
         .collect()
 }

@@ -11,13 +11,11 @@
 use std::ops::Range;
 
 use byte_parts::Parts;
+use byte_parts::elf::EM_INTELGT;
 use object::elf::{self, FileHeader64, Ident, NoteHeader32, SectionHeader64};
 use object::pod::bytes_of;
 use object::{LittleEndian, U16, U32, U64};
 use target_id::Triple;
-
-/// Machine of Intel's GPUs, which `object` lacks.
-const EM_INTELGT: elf::Machine = elf::Machine(205);
 
 type FileHeader = FileHeader64<LittleEndian>;
 type SectionHeader = SectionHeader64<LittleEndian>;
@@ -104,7 +102,7 @@ fn header(section_headers: u64) -> FileHeader {
             padding: [0; 7],
         },
         e_type: U16::new(LittleEndian, elf::ET_DYN),
-        e_machine: U16::new(LittleEndian, EM_INTELGT),
+        e_machine: U16::new(LittleEndian, elf::Machine(EM_INTELGT)),
         e_version: U32::new(LittleEndian, 1),
         e_entry: U64::new(LittleEndian, 0),
         e_phoff: U64::new(LittleEndian, 0),

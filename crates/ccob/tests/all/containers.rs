@@ -366,6 +366,29 @@ fn version_1_ends_with_its_last_frame() {
     assert!(decoder.read_to_end(&mut Vec::new()).is_err() && decompress(cut, limits).is_err());
 }
 
+/// A block that ends after the container is a faulty stream: nothing of the container is missing.
+#[cfg(feature = "std")]
+#[test]
+fn a_stream_that_ends_after_its_container_ends_early() {
+    use std::io::Read;
+
+    if Method::ZSTD.codec().is_none() {
+        return;
+    }
+    let frame = b"\x28\xB5\x2F\xFD\x20\x03\x19\0\0ab";
+    let header = b"CCOB\x02\0\x01\0\x23\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0";
+    let container = [&header[..], frame].concat();
+    let expected = decompress(&container, MAX_UNCOMPRESSED).unwrap_err();
+    assert_eq!((expected.kind(), expected.offset()), (ErrorKind::EndsEarly, Some(0x23)));
+    for after in [&b""[..], b"cd"] {
+        let data = [&container, after].concat();
+        let mut decoder = Decoder::new(&data[..], MAX_UNCOMPRESSED).unwrap();
+        let error = decoder.read_to_end(&mut Vec::new()).unwrap_err();
+        let error = error.downcast::<Error>().unwrap();
+        assert_eq!((error.kind(), error.offset()), (ErrorKind::EndsEarly, Some(0x23)));
+    }
+}
+
 #[test]
 fn an_uncompressed_size_of_0_is_refused_where_there_is_content() {
     for (mut container, _) in readable() {

@@ -3,8 +3,8 @@
 //! Reading them first gives, without decoding anything, the exact end of the stream and the most it can expand to, and
 //! it rejects what the two decoders would judge differently.
 
-use crate::error::{Error, ErrorKind, to_u64};
-use crate::input::Input;
+use crate::error::{Error, ErrorKind};
+use crate::input::{Input, too_long};
 
 /// The first bytes of a frame with data.
 pub const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
@@ -12,7 +12,7 @@ pub const MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const SKIPPABLE: core::ops::RangeInclusive<u32> = 0x184D_2A50..=0x184D_2A5F;
 
 /// RFC 8878, 3.1.1.2.4: blocks hold at most the window and at most this.
-pub(super) const MAX_BLOCK: u64 = 128 << 10;
+pub(super) const MAX_BLOCK: usize = 128 << 10;
 /// libzstd's `ZSTD_WINDOWLOG_MAX` on 64-bit machines.
 pub(super) const MAX_WINDOW_LOG: u32 = 31;
 
@@ -58,7 +58,7 @@ pub(super) struct FrameHeader {
 impl Start {
     /// Reads the start of a frame at the start of `bytes`.
     pub(super) fn parse(bytes: &[u8]) -> Result<Parsed<Self>, Error> {
-        let mut reader = Reader { bytes, position: 0, is_strict: true };
+        let mut reader = Reader { rest: bytes, position: 0, is_strict: true };
         match reader.header() {
             Ok(start) => Ok(Parsed::Whole(start)),
             Err(Stop::Needs(len)) => Ok(Parsed::Needs(len)),
@@ -75,7 +75,7 @@ impl Start {
 /// ```
 #[must_use]
 pub fn content_size(frame: &[u8]) -> Option<u64> {
-    match (Reader { bytes: frame, position: 0, is_strict: false }).header() {
+    match (Reader { rest: frame, position: 0, is_strict: false }).header() {
         Ok(Start::Frame(header)) => header.content_size,
         _ => None,
     }
@@ -92,7 +92,7 @@ pub(super) fn is_magic(bytes: &[u8]) -> bool {
 impl FrameHeader {
     /// Returns the most bytes that a block of this frame can hold.
     pub(super) fn max_block(&self) -> u64 {
-        self.window.min(MAX_BLOCK)
+        self.window.min(MAX_BLOCK as u64)
     }
 }
 
@@ -122,8 +122,7 @@ impl BlockHeader {
             2 => (size, max_block),
             _ => return Err(ErrorKind::ReservedBlock),
         };
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
-        Ok(Self { is_last: header & 1 != 0, len, at_most })
+        Ok(Self { is_last: header & 1 != 0, len: len as usize, at_most })
     }
 }
 
@@ -141,65 +140,68 @@ impl From<ErrorKind> for Stop {
 
 /// A position in a header.
 struct Reader<'a> {
-    bytes: &'a [u8],
+    rest: &'a [u8],
     position: usize,
     /// `true` if what no library decodes is an error.
     is_strict: bool,
 }
 
 impl Reader<'_> {
-    /// Reads a little-endian number of up to 8 bytes.
-    fn number(&mut self, len: usize) -> Result<u64, Stop> {
-        let end = self.position.saturating_add(len);
-        let bytes = self.bytes.get(self.position..end).ok_or(Stop::Needs(end))?;
-        self.position = end;
-        Ok(bytes.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte)))
+    /// Reads the bytes of a field. A header has at most 18.
+    fn take<const LEN: usize>(&mut self) -> Result<[u8; LEN], Stop> {
+        let end = self.position + LEN;
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or(Stop::Needs(end))?;
+        (self.rest, self.position) = (rest, end);
+        Ok(*bytes)
     }
 
     fn header(&mut self) -> Result<Start, Stop> {
-        let magic = u32::try_from(self.number(MAGIC_LEN)?).unwrap_or_default();
+        let magic = u32::from_le_bytes(self.take()?);
         if SKIPPABLE.contains(&magic) {
-            let len = self.number(4)?;
-            return Ok(Start::Skippable(to_u64(self.position).saturating_add(len)));
+            let len = u32::from_le_bytes(self.take()?);
+            return Ok(Start::Skippable(self.position as u64 + u64::from(len)));
         }
         if magic != u32::from_le_bytes(MAGIC) {
             self.position = 0;
             return Err(ErrorKind::BadMagic.into());
         }
-        let descriptor = self.number(1)?;
+        let [descriptor] = self.take()?;
         let single_segment = descriptor & 0x20 != 0;
         let has_checksum = descriptor & 0x04 != 0;
         if descriptor & 0x08 != 0 && self.is_strict {
             return Err(ErrorKind::ReservedBit.into());
         }
-        let mut window = 0;
+        let mut window = None;
         if !single_segment {
-            let byte = self.number(1)?;
-            let log = 10 + u32::try_from(byte >> 3).unwrap_or_default();
+            let [byte] = self.take()?;
+            let log = 10 + u32::from(byte >> 3);
             if log > MAX_WINDOW_LOG && self.is_strict {
                 return Err(ErrorKind::WindowTooLarge.into());
             }
-            window = (1_u64 << log) + (1_u64 << (log - 3)) * (byte & 7);
+            window = Some((1_u64 << log) + (1_u64 << (log - 3)) * u64::from(byte & 7));
         }
-        let dictionary = self.number(match descriptor & 3 {
-            3 => 4,
-            1 => 1,
-            2 => 2,
-            _ => 0,
-        })?;
+        let dictionary = match descriptor & 3 {
+            0 => 0,
+            1 => u8::from_le_bytes(self.take()?).into(),
+            2 => u16::from_le_bytes(self.take()?).into(),
+            _ => u32::from_le_bytes(self.take()?),
+        };
         if dictionary != 0 && self.is_strict {
             return Err(ErrorKind::Dictionary.into());
         }
-        let content_size = match (descriptor >> 6, single_segment) {
-            (0, false) => None,
-            (0, true) => Some(self.number(1)?),
-            (1, _) => Some(self.number(2)? + 256),
-            (2, _) => Some(self.number(4)?),
-            _ => Some(self.number(8)?),
+        let (window, content_size) = match (descriptor >> 6, window) {
+            (0, Some(window)) => (window, None),
+            (field, window) => {
+                let size = match field {
+                    0 => u8::from_le_bytes(self.take()?).into(),
+                    1 => u64::from(u16::from_le_bytes(self.take()?)) + 256,
+                    2 => u32::from_le_bytes(self.take()?).into(),
+                    _ => u64::from_le_bytes(self.take()?),
+                };
+                // A single segment is its own window.
+                (window.unwrap_or(size), Some(size))
+            }
         };
-        if single_segment {
-            window = content_size.unwrap_or_default();
-        }
         Ok(Start::Frame(FrameHeader { len: self.position, window, content_size, has_checksum }))
     }
 }
@@ -207,11 +209,10 @@ impl Reader<'_> {
 /// A frame with data, whose outside is in order.
 #[derive(Debug, PartialEq, Eq)]
 #[cfg_attr(not(feature = "ruzstd"), allow(dead_code, reason = "libzstd reads these itself"))]
-pub(super) struct Frame {
+pub(super) struct Frame<'a> {
     pub(super) header: FrameHeader,
-    /// Start of the blocks, from the start of the stream.
-    pub(super) blocks_start: usize,
-    /// End of the blocks; a checksum may follow.
+    pub(super) blocks: &'a [u8],
+    /// End of the blocks, from the start of the stream; a checksum may follow.
     pub(super) blocks_end: usize,
     pub(super) checksum: Option<u32>,
     /// The most bytes that the blocks expand to.
@@ -220,21 +221,21 @@ pub(super) struct Frame {
 
 /// The frames of a stream, whose outsides are in order.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Frames {
+pub(super) struct Frames<'a> {
     /// The first frame with data.
-    pub(super) first: Frame,
+    pub(super) first: Frame<'a>,
     /// Frames with data.
     pub(super) count: usize,
     /// The largest window.
     pub(super) window: u64,
-    /// Bytes of all frames.
-    pub(super) len: usize,
+    /// The bytes of all frames.
+    pub(super) stream: &'a [u8],
 }
 
-impl Frames {
+impl<'a> Frames<'a> {
     /// Reads the frames that `input` starts with, and checks their sizes and their end against those of the
     /// input. Where trailing bytes are allowed, the stream ends with the last frame.
-    pub(super) fn parse(input: &Input<'_>) -> Result<Self, Error> {
+    pub(super) fn parse(input: &Input<'a>) -> Result<Self, Error> {
         let mut walk = Walk::new(input);
         let first = walk.next()?.ok_or_else(|| {
             // Nothing but skippable frames.
@@ -243,64 +244,74 @@ impl Frames {
         let (mut count, mut window) = (1_usize, first.header.window);
         let (mut content, mut at_most) = (first.header.content_size, first.at_most);
         while let Some(frame) = walk.next()? {
-            count = count.saturating_add(1);
+            count += 1;
             window = window.max(frame.header.window);
-            content = content.zip(frame.header.content_size).map(|(a, b)| a.saturating_add(b));
-            at_most = at_most.saturating_add(frame.at_most);
+            content = match content.zip(frame.header.content_size) {
+                Some((sum, more)) => Some(sum.checked_add(more).ok_or_else(too_long)?),
+                None => None,
+            };
+            at_most += frame.at_most;
         }
         if let Some(size) = content.filter(|size| *size != input.size) {
             return Err(Error::new(ErrorKind::ContentSize(size), 0));
         }
-        input.check_end(walk.position)?;
+        input.check_end(walk.position())?;
         if input.size > at_most {
             return Err(Error::new(ErrorKind::AtMost(at_most), 0));
         }
-        Ok(Self { first, count, window, len: walk.position })
+        let stream = walk.since(input.stream)?;
+        Ok(Self { first, count, window, stream })
     }
 }
 
 /// Goes from frame to frame.
 pub(super) struct Walk<'a> {
-    input: &'a Input<'a>,
-    /// Start of the next frame, from the start of the stream.
-    position: usize,
+    stream: &'a [u8],
+    /// The stream from the next frame on.
+    rest: &'a [u8],
     /// `true` if there was a frame.
     begun: bool,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(input: &'a Input<'a>) -> Self {
-        Self { input, position: 0, begun: false }
+    pub(super) fn new(input: &Input<'a>) -> Self {
+        Self { stream: input.stream, rest: input.stream, begun: false }
     }
 
-    fn rest(&self) -> &'a [u8] {
-        self.input.stream.get(self.position..).unwrap_or_default()
+    /// Returns the position in the stream.
+    fn position(&self) -> usize {
+        self.stream.len() - self.rest.len()
+    }
+
+    /// Returns the start of `rest`, an earlier rest of the stream, up to the position.
+    fn since(&self, rest: &'a [u8]) -> Result<&'a [u8], Error> {
+        let len = rest.len().checked_sub(self.rest.len());
+        len.and_then(|len| rest.get(..len)).ok_or_else(|| self.ends_early())
     }
 
     fn ends_early(&self) -> Error {
-        Error::new(ErrorKind::EndsEarly, self.input.stream.len())
+        Error::new(ErrorKind::EndsEarly, self.stream.len())
     }
 
     /// Passes over this many bytes.
     fn skip(&mut self, len: usize) -> Result<&'a [u8], Error> {
-        let bytes = self.rest().get(..len).ok_or_else(|| self.ends_early())?;
-        self.position = self.position.saturating_add(len);
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or_else(|| self.ends_early())?;
+        self.rest = rest;
         Ok(bytes)
     }
 
     /// Returns the next frame with data; `None` where none follows.
-    pub(super) fn next(&mut self) -> Result<Option<Frame>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<Frame<'a>>, Error> {
         loop {
-            if self.begun && !is_magic(self.rest()) {
+            if self.begun && !is_magic(self.rest) {
                 return Ok(None);
             }
             self.begun = true;
-            let header = match Start::parse(self.rest())
-                .map_err(|error| error.moved(to_u64(self.position)))?
-            {
+            let start = Start::parse(self.rest);
+            let header = match start.map_err(|error| error.moved(self.position() as u64))? {
                 Parsed::Whole(Start::Frame(header)) => header,
                 Parsed::Whole(Start::Skippable(len)) => {
-                    self.skip(usize::try_from(len).unwrap_or(usize::MAX))?;
+                    self.skip(usize::try_from(len).map_err(|_| self.ends_early())?)?;
                     continue;
                 }
                 Parsed::Needs(_) => return Err(self.ends_early()),
@@ -311,29 +322,30 @@ impl<'a> Walk<'a> {
     }
 
     /// Passes over all blocks of a frame.
-    fn blocks(&mut self, header: FrameHeader) -> Result<Frame, Error> {
-        let blocks_start = self.position;
+    fn blocks(&mut self, header: FrameHeader) -> Result<Frame<'a>, Error> {
+        let all = self.rest;
         let mut at_most = 0_u64;
         loop {
-            let start = self.position;
+            let start = self.position();
             let Some(&bytes) = self.skip(BLOCK_HEADER_LEN)?.first_chunk() else {
                 return Err(self.ends_early());
             };
             let block = BlockHeader::parse(bytes, header.max_block())
                 .map_err(|kind| Error::new(kind, start))?;
-            at_most = at_most.saturating_add(block.at_most);
+            // No memory holds a stream for which this overflows: three bytes give at most 2^17.
+            at_most += block.at_most;
             self.skip(block.len)?;
             if block.is_last {
                 break;
             }
         }
-        let blocks_end = self.position;
+        let (blocks, blocks_end) = (self.since(all)?, self.position());
         let checksum = if header.has_checksum {
             self.skip(CHECKSUM_LEN)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
         } else {
             None
         };
-        Ok(Frame { header, blocks_start, blocks_end, checksum, at_most })
+        Ok(Frame { header, blocks, blocks_end, checksum, at_most })
     }
 }
 

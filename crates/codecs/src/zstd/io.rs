@@ -174,8 +174,8 @@ mod pure {
                         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
                 }
                 let read = self.frame.read(buf)?;
-                if read > 0 {
-                    self.hash.write(buf.get(..read).unwrap_or_default());
+                if let Some(bytes @ [_, ..]) = buf.get(..read) {
+                    self.hash.write(bytes);
                     return Ok(read);
                 }
                 let found = checksum(self.hash.finish());
@@ -236,8 +236,8 @@ mod pure {
 
     impl<W: Write> Write for Encoder<W> {
         fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-            let room = FRAME.saturating_sub(self.held.len());
-            let taken = buf.get(..room.min(buf.len())).unwrap_or_default();
+            let room = FRAME - self.held.len();
+            let (taken, _) = buf.split_at(room.min(buf.len()));
             self.held.extend_from_slice(taken);
             if self.held.len() >= FRAME {
                 self.write_frame()?;

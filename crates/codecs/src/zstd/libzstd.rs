@@ -9,7 +9,7 @@ use ::zstd::zstd_safe::{
 };
 
 use super::frame::{Frames, MAX_WINDOW_LOG, damaged};
-use crate::error::{Error, ErrorKind, to_u64};
+use crate::error::{Error, ErrorKind};
 use crate::input::{Grown, Input, reserve_total, too_long};
 
 /// libzstd's own default, which Clang takes.
@@ -77,7 +77,7 @@ pub(crate) fn decode(input: &Input<'_>, grown: Grown<'_>) -> Result<(Vec<u8>, us
     let mut out = Vec::new();
     reserve_total(&mut out, input.output_len()?)?;
     decode_frames(input, &frames, &mut out, grown)?;
-    Ok((out, frames.len))
+    Ok((out, frames.stream.len()))
 }
 
 /// Decodes as [`decode`] does, into memory of the expected size.
@@ -88,17 +88,16 @@ pub(crate) fn decode_into(
 ) -> Result<usize, Error> {
     let frames = Frames::parse(input)?;
     decode_frames(input, &frames, out, grown)?;
-    Ok(frames.len)
+    Ok(frames.stream.len())
 }
 
 /// Decodes all frames into `out`, which has room for the expected size.
 fn decode_frames<C: WriteBuf + ?Sized>(
     input: &Input<'_>,
-    frames: &Frames,
+    frames: &Frames<'_>,
     out: &mut C,
     grown: Grown<'_>,
 ) -> Result<(), Error> {
-    let stream = input.stream.get(..frames.len).unwrap_or_default();
     let mut context =
         DCtx::try_create().ok_or_else(|| Error::new(ErrorKind::Memory(input.size), 0))?;
     let failed = |code: usize| match error_code(code) {
@@ -114,14 +113,14 @@ fn decode_frames<C: WriteBuf + ?Sized>(
 
     let len = input.output_len()?;
     if len < WORTH_STEPS || frames.count > 1 {
-        let written = context.decompress(out, stream).map_err(failed)?;
+        let written = context.decompress(out, frames.stream).map_err(failed)?;
         return input.check_output(written);
     }
     // The output is the window: it stays where it is, so libzstd needs no other, and copies nothing.
     context.set_parameter(DParameter::StableOutBuffer(true)).map_err(failed)?;
     context.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG)).map_err(failed)?;
     let (mut left, mut written) = (0, 0);
-    for step in stream.chunks(STEP) {
+    for step in frames.stream.chunks(STEP) {
         let mut step = InBuffer::around(step);
         while step.pos() < step.src.len() {
             let before = (step.pos(), written);
@@ -134,8 +133,10 @@ fn decode_frames<C: WriteBuf + ?Sized>(
             }
         }
         // All of it is shown when nothing is found wrong with what follows.
-        if written < len {
-            grown(out.as_slice().get(..written).unwrap_or_default());
+        if written < len
+            && let Some(data) = out.as_slice().get(..written)
+        {
+            grown(data);
         }
     }
     if left > 0 && written == len {
@@ -184,7 +185,7 @@ fn encoder(len: usize, level: Option<i32>, threads: u32) -> Result<CCtx<'static>
         set(CParameter::OverlapSizeLog(WHOLE_WINDOW))?;
     }
     // So that the frame records its size, and decoders can make room at once.
-    context.set_pledged_src_size(Some(to_u64(len))).map_err(|_| failed())?;
+    context.set_pledged_src_size(Some(len as u64)).map_err(|_| failed())?;
     Ok(context)
 }
 
@@ -202,8 +203,7 @@ pub(crate) fn encode_code(
     let mut input = InBuffer::around(data);
     loop {
         let len = out.len();
-        out.try_reserve_exact(room)
-            .map_err(|_| Error::new(ErrorKind::Memory(to_u64(len.saturating_add(room))), 0))?;
+        out.try_reserve_exact(room).map_err(|_| Error::new(ErrorKind::Memory(room as u64), 0))?;
         let mut output = OutBuffer::around_pos(out, len);
         let left = context
             .compress_stream2(&mut output, &mut input, ZSTD_EndDirective::ZSTD_e_end)
@@ -219,7 +219,7 @@ pub(crate) fn encode_code(
 /// Compresses to one frame with its size, by the parameters of libzstd.
 pub(crate) fn encode(data: &[u8], level: i32) -> Result<Vec<u8>, Error> {
     let most = compress_bound(data.len());
-    let no_memory = || Error::new(ErrorKind::Memory(to_u64(most)), 0);
+    let no_memory = || Error::new(ErrorKind::Memory(most as u64), 0);
     let mut context = CCtx::try_create().ok_or_else(no_memory)?;
     let parameter = CParameter::CompressionLevel(level);
     context.set_parameter(parameter).map_err(|_| no_memory())?;

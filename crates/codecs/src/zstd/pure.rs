@@ -8,7 +8,7 @@ use ruzstd::io::Read;
 use twox_hash::XxHash64;
 
 use super::frame::{Frames, MAX_BLOCK, Walk, checksum, damaged, plain_header};
-use crate::error::{Error, ErrorKind, to_u64};
+use crate::error::{Error, ErrorKind};
 use crate::input::{Grown, Input, reserve_total, too_long};
 
 #[cfg(not(feature = "ruzstd-encoder"))]
@@ -26,7 +26,7 @@ const STEP: usize = 1 << 20;
 /// window's worth of output before it hands any out, so a window larger than the result would only hide, and keep in
 /// memory, output that is too long.
 pub(super) fn decoder(window: u64, size: u64) -> Result<(FrameDecoder, [u8; 6], u64), Error> {
-    let (header, window) = plain_header(window.min(size).max(MAX_BLOCK));
+    let (header, window) = plain_header(window.min(size).max(MAX_BLOCK as u64));
     let mut decoder = FrameDecoder::new();
     decoder.set_max_window_size(u64::MAX);
     decoder.init(header.as_slice()).map_err(damaged)?;
@@ -38,41 +38,41 @@ pub(crate) fn decode(input: &Input<'_>, _: Grown<'_>) -> Result<(Vec<u8>, usize)
     let output_len = input.output_len()?;
     let mut out = Vec::new();
     decode_frames(input, &frames, |decoder, written| {
-        let total = written.saturating_add(decoder.can_collect());
+        let total = written + decoder.can_collect();
         if total > output_len {
             return Err(too_long());
         }
         // Grows with the data, and jumps to the final size once half of that is there.
         if total > out.capacity() {
-            let grown = if total >= output_len / 2 { output_len } else { total.saturating_mul(2) };
+            let grown = if total >= output_len / 2 { output_len } else { total * 2 };
             reserve_total(&mut out, grown)?;
         }
         decoder.collect_to_writer(&mut out).map_err(damaged)?;
         Ok(total)
     })
     .and_then(|checks| checks.check(&out))?;
-    Ok((out, frames.len))
+    Ok((out, frames.stream.len()))
 }
 
 /// Decodes as [`decode`] does, into memory of the expected size.
 pub(crate) fn decode_into(input: &Input<'_>, out: &mut [u8], _: Grown<'_>) -> Result<usize, Error> {
     let frames = Frames::parse(input)?;
     decode_frames(input, &frames, |decoder, written| {
-        let room = out.get_mut(written..).unwrap_or_default();
+        let room = out.get_mut(written..).ok_or_else(too_long)?;
         if decoder.can_collect() > room.len() {
             return Err(too_long());
         }
         let more = decoder.read(room).map_err(damaged)?;
-        Ok(written.saturating_add(more))
+        Ok(written + more)
     })
     .and_then(|checks| checks.check(out))?;
-    Ok(frames.len)
+    Ok(frames.stream.len())
 }
 
 /// Decodes all frames. `collect` takes what there is, and returns how much was taken by then.
 fn decode_frames(
     input: &Input<'_>,
-    frames: &Frames,
+    frames: &Frames<'_>,
     mut collect: impl FnMut(&mut FrameDecoder, usize) -> Result<usize, Error>,
 ) -> Result<Checks, Error> {
     let (mut decoder, header, _) = decoder(frames.window, input.size)?;
@@ -84,14 +84,14 @@ fn decode_frames(
         // Otherwise it would copy all of it at each doubling.
         decoder.init(header.as_slice()).map_err(damaged)?;
         let start = written;
-        let mut blocks = input.stream.get(frame.blocks_start..frame.blocks_end).unwrap_or_default();
+        let mut blocks = frame.blocks;
         while !decoder.is_finished() {
             decoder
                 .decode_blocks(&mut blocks, BlockDecodingStrategy::UptoBytes(STEP))
                 .map_err(damaged)?;
             written = collect(&mut decoder, written)?;
         }
-        let content = to_u64(written.saturating_sub(start));
+        let content = (written - start) as u64;
         if frames.count > 1 && frame.header.content_size.is_some_and(|size| size != content) {
             return Err(damaged(()));
         }
@@ -109,8 +109,8 @@ struct Checks(Vec<(Range<usize>, u32, usize)>);
 impl Checks {
     fn check(&self, out: &[u8]) -> Result<(), Error> {
         for (range, stored, position) in &self.0 {
-            let content = out.get(range.clone()).unwrap_or_default();
-            if *stored != checksum(XxHash64::oneshot(0, content)) {
+            let found = out.get(range.clone()).map(|content| XxHash64::oneshot(0, content));
+            if found.map(checksum) != Some(*stored) {
                 return Err(Error::new(ErrorKind::Checksum, *position));
             }
         }

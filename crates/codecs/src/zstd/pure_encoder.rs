@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 use ruzstd::encoding::{CompressionLevel, compress};
 
-use crate::error::{Error, to_u64};
+use super::frame::CHECKSUM_LEN;
+use crate::error::Error;
 
 /// The bit in a frame's descriptor, its fifth byte, that announces a checksum.
 const DESCRIPTOR_CHECKSUM: u8 = 0x04;
@@ -13,7 +14,7 @@ const DESCRIPTOR_CHECKSUM: u8 = 0x04;
 pub(crate) fn encode(data: &[u8], level: i32) -> Result<Vec<u8>, Error> {
     let mut frame = Vec::new();
     encode_code(data, Some(level), 1, &mut frame)?;
-    Ok(with_size(&frame, to_u64(data.len())))
+    Ok(with_size(&frame, data.len() as u64))
 }
 
 /// Appends a frame without its size to `out`. `Fastest` is the only level that is implemented and compresses, the others
@@ -34,12 +35,11 @@ pub(crate) fn encode_code(
 /// Takes away the checksum of the frame at `start`: whether `ruzstd` writes one depends on a
 /// feature that any crate in the build may turn on, and the bytes written shall not.
 fn drop_checksum(out: &mut Vec<u8>, start: usize) {
-    let end = out.len().saturating_sub(4);
-    if let Some(descriptor) = out.get_mut(start.saturating_add(4))
+    if let Some([_, _, _, _, descriptor, .., _, _, _, _]) = out.get_mut(start..)
         && *descriptor & DESCRIPTOR_CHECKSUM != 0
     {
         *descriptor &= !DESCRIPTOR_CHECKSUM;
-        out.truncate(end);
+        out.truncate(out.len() - CHECKSUM_LEN);
     }
 }
 

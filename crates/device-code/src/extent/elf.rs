@@ -2,12 +2,13 @@
 
 use core::ops::Range;
 
+use byte_parts::Window;
 use llvm_bitcode::{ReadAt, Unreadable};
 use object::elf::{SHT_NOBITS, SHT_NULL};
 use object::{LittleEndian, Pod};
 
 use crate::elf::{FileHeader, Header32, Header64, LE, ProgramHeader, SectionHeader, first};
-use crate::window::read_range;
+use crate::read::read_range;
 
 /// Headers that are read at a time.
 const HEADERS: u64 = 512;
@@ -129,7 +130,7 @@ impl Extent<'_> {
     /// Counts bytes; `false` if they leave the window.
     fn add(&mut self, start: u64, size: u64) -> bool {
         let end = start.checked_add(size);
-        let end = end.filter(|&end| end <= self.window.end - self.window.start);
+        let end = end.filter(|&end| end <= Window::new(&self.window).len());
         self.end = self.end.max(end.unwrap_or(0));
         end.is_some()
     }

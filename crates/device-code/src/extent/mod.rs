@@ -8,6 +8,7 @@ mod spirv;
 use core::fmt;
 use core::ops::Range;
 
+use byte_parts::Window;
 use llvm_bitcode::{ReadAt, Unreadable};
 
 use crate::elf::{EM_AMDGPU, EM_INTELGT};
@@ -67,6 +68,7 @@ pub fn extent(
     read: &mut u64,
 ) -> Result<Option<Range<u64>>, Unreadable> {
     let Candidate { window, head, before } = candidate;
+    let available = Window::new(window).len();
     let size = match format {
         FileFormat::Ptx => return ptx::range(source, window, head, *before, read),
         FileFormat::SpirV => spirv::size(source, window, head, read)?,
@@ -75,9 +77,9 @@ pub fn extent(
         | FileFormat::Elf { machine: EM_AMDGPU | EM_INTELGT } => {
             elf::size(source, window, head, read)?
         }
-        FileFormat::DirectX => shader::directx(head, window.end - window.start),
-        FileFormat::MetalLibrary => shader::metal(head, window.end - window.start),
+        FileFormat::DirectX => shader::directx(head, available),
+        FileFormat::MetalLibrary => shader::metal(head, available),
         _ => None,
     };
-    Ok(size.map(|size| window.start..window.start + size.min(window.end - window.start)))
+    Ok(size.map(|size| window.start..window.start + size.min(available)))
 }

@@ -2,11 +2,12 @@
 
 use core::ops::Range;
 
+use byte_parts::Window;
 use llvm_bitcode::{ReadAt, Unreadable};
 use target_id::NvidiaArch;
 
+use crate::read::read_range;
 use crate::target::image_target;
-use crate::window::read_range;
 
 /// The first directive of each text, which only comments may precede ("PTX ISA", "Module Directives").
 pub(crate) const VERSION: &[u8] = b".version";
@@ -64,7 +65,7 @@ pub(crate) fn range(
     }
     let mut len = FIRST_PIECE;
     let size = loop {
-        let end = window.start + len.min(window.end - window.start);
+        let end = window.start + len.min(Window::new(window).len());
         let bytes = read_range(source, &(window.start..end))?;
         *read += bytes.len() as u64;
         let target = image_target(&bytes);
@@ -128,14 +129,15 @@ fn comments(before: &[u8], is_start: bool) -> usize {
 fn module(text: &[u8]) -> (Option<usize>, usize) {
     // No word that is looked for is longer.
     const WORD: usize = 16;
-    let mut cursor = Cursor { text, at: 0 };
+    let mut cursor = Cursor { len: text.len(), rest: text };
     let size = cursor.module();
-    (size, text.len().min(cursor.at + WORD))
+    (size, text.len().min(cursor.position() + WORD))
 }
 
 struct Cursor<'t> {
-    text: &'t [u8],
-    at: usize,
+    /// Length of the text, and what is left of it.
+    len: usize,
+    rest: &'t [u8],
 }
 
 impl<'t> Cursor<'t> {
@@ -145,12 +147,12 @@ impl<'t> Cursor<'t> {
         loop {
             self.skip_blanks();
             let directive = self.directive();
-            match self.rest().first() {
+            match self.rest.first() {
                 // Comments at the end are of the module.
-                None => return is_defined.then_some(self.text.len()),
-                Some(b';') => self.at += 1,
+                None => return is_defined.then_some(self.len),
+                Some(b';') => self.skip(1),
                 // Debug information of old compilers.
-                Some(b'@') if self.rest().starts_with(b"@@") => self.skip_line(),
+                Some(b'@') if self.rest.starts_with(b"@@") => self.skip_line(),
                 // The next module.
                 Some(b'.') if directive == VERSION && end > 0 => break,
                 Some(b'.') if HEAD.contains(&directive) => self.skip_head(),
@@ -164,18 +166,24 @@ impl<'t> Cursor<'t> {
                 Some(b'.' | b'@' | b'{' | b'}') => return None,
                 Some(_) => break,
             }
-            end = self.at;
+            end = self.position();
         }
         is_defined.then_some(end)
     }
 
-    fn rest(&self) -> &'t [u8] {
-        self.text.get(self.at..).unwrap_or_default()
+    /// Returns the number of bytes that were skipped.
+    fn position(&self) -> usize {
+        self.len - self.rest.len()
+    }
+
+    /// Skips bytes, which are there.
+    fn skip(&mut self, len: usize) {
+        (_, self.rest) = self.rest.split_at(len);
     }
 
     /// Returns the word with its dot that starts here.
     fn directive(&self) -> &'t [u8] {
-        let rest = self.rest();
+        let rest = self.rest;
         let is_end = |&byte: &u8| !byte.is_ascii_alphanumeric() && byte != b'_';
         let end = rest.iter().skip(1).position(is_end).map_or(rest.len(), |at| at + 1);
         rest.split_at(end).0
@@ -183,22 +191,22 @@ impl<'t> Cursor<'t> {
 
     /// Skips a directive, and what follows on its line before the next one.
     fn skip_head(&mut self) {
-        self.at += 1;
-        let rest = self.rest();
+        self.skip(1);
+        let rest = self.rest;
         let is_next = |two: &[u8]| matches!(two, [b'.', b'a'..=b'z'] | [b'\n', _] | b"//");
         let end = rest.windows(2).position(is_next);
-        self.at += end.unwrap_or(rest.len());
+        self.skip(end.unwrap_or(rest.len()));
     }
 
     fn skip_line(&mut self) {
-        let rest = self.rest();
+        let rest = self.rest;
         let len = rest.iter().position(|&byte| byte == b'\n');
-        self.at += len.map_or(rest.len(), |len| len + 1);
+        self.skip(len.map_or(rest.len(), |len| len + 1));
     }
 
     fn skip_blanks(&mut self) {
         loop {
-            self.at = self.text.len() - self.rest().trim_ascii_start().len();
+            self.rest = self.rest.trim_ascii_start();
             if !self.skip_comment() {
                 return;
             }
@@ -207,7 +215,7 @@ impl<'t> Cursor<'t> {
 
     /// Skips a comment, if one starts here.
     fn skip_comment(&mut self) -> bool {
-        let rest = self.rest();
+        let rest = self.rest;
         if rest.starts_with(b"//") {
             self.skip_line();
             return true;
@@ -215,7 +223,7 @@ impl<'t> Cursor<'t> {
         let is_comment = rest.starts_with(b"/*");
         if is_comment {
             let end = rest.windows(2).skip(2).position(|pair| pair == b"*/");
-            self.at += end.map_or(rest.len(), |at| at + 4);
+            self.skip(end.map_or(rest.len(), |at| at + 4));
         }
         is_comment
     }
@@ -223,17 +231,17 @@ impl<'t> Cursor<'t> {
     /// Skips what ends with a semicolon or a block; `None` if it does not end, or is a pattern for texts.
     fn skip_statement(&mut self) -> Option<()> {
         let mut depth = 0_usize;
-        while let Some(&byte) = self.rest().first() {
+        while let Some(&byte) = self.rest.first() {
             if byte == b'/' && self.skip_comment() {
                 continue;
             }
-            self.at += 1;
+            self.skip(1);
             match byte {
                 b'"' => {
-                    let len = self.rest().iter().position(|&byte| byte == b'"');
-                    self.at += len.map_or(self.rest().len(), |len| len + 1);
+                    let len = self.rest.iter().position(|&byte| byte == b'"');
+                    self.skip(len.map_or(self.rest.len(), |len| len + 1));
                 }
-                b'%' if is_placeholder(self.rest()) => return None,
+                b'%' if is_placeholder(self.rest) => return None,
                 b'{' => depth += 1,
                 b'}' => {
                     depth = depth.checked_sub(1)?;

@@ -6,10 +6,11 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use byte_parts::Window;
 use llvm_bitcode::{ReadAt, Unreadable};
 
+use crate::read::read_range;
 use crate::spirv::{HEADER_WORDS, is_swapped, words};
-use crate::window::{part, read_range};
 
 /// Bytes that are read at first, and at most, at one time.
 const FIRST_PIECE: u64 = 4 << 10;
@@ -106,12 +107,13 @@ impl Chain<'_> {
         let Some(first) = self.word(self.at)? else { return Ok(None) };
         let len = first >> 16;
         let end = self.at + 4 * u64::from(len);
-        if len == 0 || end > self.window.end - self.window.start {
+        if len == 0 || end > Window::new(self.window).len() {
             return Ok(None);
         }
         let mut instruction = Instruction { words: [first, 0, 0, 0], len };
         for (at, word) in (self.at + 4..end).step_by(4).zip(instruction.words.iter_mut().skip(1)) {
-            *word = self.word(at)?.unwrap_or_default();
+            let Some(read) = self.word(at)? else { return Ok(None) };
+            *word = read;
         }
         self.at = end;
         Ok(Some(instruction))
@@ -123,7 +125,9 @@ impl Chain<'_> {
         if let Some(word) = word(&self.piece) {
             return Ok(Some(word));
         }
-        let Some(Range { start, .. }) = part(self.window, at, 4) else { return Ok(None) };
+        let Some(Range { start, .. }) = Window::new(self.window).sized(at, 4) else {
+            return Ok(None);
+        };
         let len = (2 * self.piece.len() as u64).clamp(FIRST_PIECE, LARGEST_PIECE);
         self.piece = read_range(self.source, &(start..self.window.end.min(start + len)))?;
         self.piece_start = at;

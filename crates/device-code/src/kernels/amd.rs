@@ -36,7 +36,7 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
         ELFOSABI_AMDGPU_HSA => {
             let version = elf.known_abi_version(NEWEST_ABI, &mut found.faults);
             // Any byte may be there.
-            found.version = Some(Version::CodeObject(version.saturating_add(2)));
+            found.version = version.checked_add(2).map(Version::CodeObject);
         }
         // Shaders have metadata of another kind.
         ELFOSABI_AMDGPU_PAL | ELFOSABI_AMDGPU_MESA3D => return,
@@ -85,7 +85,11 @@ fn metadata<'a>(elf: &Elf<'a>, faults: &mut Vec<Fault>) -> Option<(u64, &'a [u8]
     }
     // A file without sections has the same notes as segments.
     if elf.sections.is_empty() {
-        let segments = elf.header.program_headers(LE, elf.image).unwrap_or_default();
+        let segments = elf.header.program_headers(LE, elf.image).unwrap_or_else(|_| {
+            let (expected, found) = ("the offset of the program headers", elf.header.e_phoff(LE));
+            note(faults, Fault { offset: 0x20, expected, found });
+            &[]
+        });
         let segments = segments.iter().filter(|segment| segment.p_type(LE) == PT_NOTE);
         places.extend(
             segments.filter_map(|segment| {
@@ -276,14 +280,14 @@ impl<'a> Metadata<'_, 'a> {
 
     fn map(&mut self, reader: &mut Reader<'a>) -> Result<u64, Fault> {
         self.members(reader, "a map", |value| match value {
-            Value::Map(count) => Some(count),
+            Value::Map(count) => Some(count.into()),
             _ => None,
         })
     }
 
     fn array(&mut self, reader: &mut Reader<'a>) -> Result<u64, Fault> {
         self.members(reader, "an array", |value| match value {
-            Value::Array(count) => Some(count),
+            Value::Array(count) => Some(count.into()),
             _ => None,
         })
     }

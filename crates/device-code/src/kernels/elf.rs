@@ -1,8 +1,9 @@
 //! Sections and symbols of ELF files for GPUs.
 
 use alloc::vec::Vec;
-use core::cell::Cell;
+use core::cell::RefCell;
 
+use byte_parts::Budget;
 use object::LittleEndian;
 use object::elf::{ET_REL, SHT_DYNSYM, SHT_SYMTAB, SectionType};
 use object::read::SectionIndex;
@@ -20,7 +21,7 @@ pub(super) struct Elf<'a> {
     pub(super) header: &'a Header64,
     pub(super) sections: SectionTable<'a, Header64>,
     /// Bytes of names that may still be read. Names of a hostile file are one long text, each from another place on.
-    names_left: Cell<u64>,
+    names_left: RefCell<Budget>,
 }
 
 impl<'a> Elf<'a> {
@@ -49,7 +50,7 @@ impl<'a> Elf<'a> {
             );
             SectionTable::default()
         });
-        let names_left = Cell::new(4 * image.len() as u64);
+        let names_left = RefCell::new(Budget::new(4 * image.len() as u64));
         Some(Elf { image, header, sections, names_left })
     }
 
@@ -103,10 +104,10 @@ impl<'a> Elf<'a> {
     }
 
     fn counted(&self, name: impl FnOnce() -> Option<&'a [u8]>) -> &'a [u8] {
-        let left = self.names_left.get();
-        let name = if left > 0 { name().unwrap_or(b"") } else { &[] };
+        let mut left = self.names_left.borrow_mut();
+        let name = if left.left() > 0 { name().unwrap_or(b"") } else { &[] };
         // The last name may be longer than what is left.
-        self.names_left.set(left.saturating_sub(name.len() as u64));
+        left.spend(name.len() as u64);
         name
     }
 

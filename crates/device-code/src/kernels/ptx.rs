@@ -8,7 +8,7 @@ use crate::fault::Fault;
 pub(super) fn read<'a>(text: &'a [u8], found: &mut Kernels<'a>) {
     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
     let text = text.get(..end).unwrap_or(text);
-    let mut tokens = Tokens { text, at: 0 };
+    let mut tokens = Tokens::new(text);
     let mut kernels = Vec::new();
     while let Some(token) = tokens.next() {
         match token {
@@ -34,7 +34,7 @@ fn version(token: Token<'_>) -> Option<Version> {
 
 /// Reads an entry after its directive; `None` for a declaration without a body.
 fn entry<'a>(tokens: &mut Tokens<'a>) -> Result<Option<Kernel<'a>>, Fault> {
-    let start = tokens.at as u64;
+    let start = tokens.position() as u64;
     let fault = |expected| Fault { offset: start, expected, found: 0 };
     let Some(Token::Word(name)) = tokens.next() else { return Err(fault("the name of an entry")) };
     let mut kernel = Kernel { name, wave_size: Some(32), ..Kernel::default() };
@@ -118,48 +118,50 @@ enum Token<'a> {
 
 #[derive(Clone, Copy)]
 struct Tokens<'a> {
-    text: &'a [u8],
-    at: usize,
+    /// Length of the text, and what is left of it.
+    len: usize,
+    rest: &'a [u8],
 }
 
 impl<'a> Tokens<'a> {
-    fn rest(&self) -> &'a [u8] {
-        self.text.get(self.at..).unwrap_or_default()
+    fn new(text: &'a [u8]) -> Self {
+        Tokens { len: text.len(), rest: text }
     }
 
-    /// Passes over bytes up to the first one where this holds, and over `more`; to the end if it never does.
-    fn pass(&mut self, more: usize, holds: impl Fn(&[u8]) -> bool) {
-        while let Some(rest) = self.text.get(self.at..).filter(|rest| !rest.is_empty()) {
-            if holds(rest) {
-                self.at += more;
-                return;
-            }
-            self.at += 1;
-        }
+    /// Returns the number of bytes that were read.
+    fn position(&self) -> usize {
+        self.len - self.rest.len()
+    }
+
+    /// Passes over bytes up to the first one where this holds, and returns them; to the end if it never does.
+    fn pass(&mut self, holds: impl Fn(u8) -> bool) -> &'a [u8] {
+        let end = self.rest.iter().position(|&byte| holds(byte)).unwrap_or(self.rest.len());
+        let (passed, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        passed
     }
 
     fn next(&mut self) -> Option<Token<'a>> {
         loop {
-            match self.rest() {
+            match self.rest {
                 [] => return None,
-                [byte, ..] if byte.is_ascii_whitespace() => self.at += 1,
-                [b'/', b'/', ..] => self.pass(0, |rest| rest.starts_with(b"\n")),
-                [b'/', b'*', ..] => {
-                    self.at += 2;
-                    self.pass(2, |rest| rest.starts_with(b"*/"));
+                [byte, rest @ ..] if byte.is_ascii_whitespace() => self.rest = rest,
+                [b'/', b'/', ..] => drop(self.pass(|byte| byte == b'\n')),
+                [b'/', b'*', rest @ ..] => {
+                    let end = rest.windows(2).position(|pair| pair == b"*/");
+                    self.rest = rest.split_at(end.map_or(rest.len(), |end| end + 2)).1;
                 }
-                [b'"', ..] => {
-                    self.at += 1;
-                    self.pass(1, |rest| rest.starts_with(b"\""));
+                [b'"', rest @ ..] => {
+                    self.rest = rest;
+                    self.pass(|byte| byte == b'"');
+                    self.rest = self.rest.strip_prefix(b"\"").unwrap_or(self.rest);
                     return Some(Token::Text);
                 }
                 [byte, ..] if is_of_word(*byte) => {
-                    let start = self.at;
-                    self.pass(0, |rest| !rest.first().is_some_and(|byte| is_of_word(*byte)));
-                    return self.text.get(start..self.at).map(Token::Word);
+                    return Some(Token::Word(self.pass(|byte| !is_of_word(byte))));
                 }
-                [byte, ..] => {
-                    self.at += 1;
+                [byte, rest @ ..] => {
+                    self.rest = rest;
                     return Some(Token::Sign(*byte));
                 }
             }
@@ -171,9 +173,7 @@ impl<'a> Tokens<'a> {
         let mut depth = 1_u64;
         while depth > 0 {
             // Words between these have no influence, and are most of the text.
-            let is_special = |byte: &u8| matches!(byte, b'{' | b'}' | b'"' | b'/');
-            let rest = self.rest();
-            self.at += rest.iter().position(is_special).unwrap_or(rest.len());
+            self.pass(|byte| matches!(byte, b'{' | b'}' | b'"' | b'/'));
             match self.next() {
                 None => return,
                 Some(Token::Sign(b'{')) => depth += 1,

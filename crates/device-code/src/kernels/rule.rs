@@ -14,7 +14,7 @@ use super::{Kernel, Measure, Stored};
 ///
 /// let rule: KernelRule = "max_threads>=256".parse()?;
 /// let ptx = b".version 8.0\n.target sm_90\n.entry scale() .maxntid 256 { ret; }\n";
-/// let kernels = kernels(ptx).and_then(|found| found.kernels).unwrap_or_default();
+/// let kernels = kernels(ptx).and_then(|found| found.kernels).unwrap();
 /// assert_eq!(rule.hits(&kernels[0]), Some(true));
 /// let rule: KernelRule = "vgpr_spills>0".parse()?;
 /// assert_eq!(rule.hits(&kernels[0]), None);

@@ -34,7 +34,7 @@ fn file(listed: &[u8], unlisted: &[u8]) -> Vec<u8> {
     // An abbreviation that nobody uses has the first number.
     let _: BlobAbbreviation = writer.define_blob(99);
     let string = writer.define_blob(8);
-    writer.hole(string, listed.len() as u64);
+    writer.hole(string, listed.len() as u64).unwrap();
     writer.blob(string, unlisted);
     writer.end_block().unwrap();
     writer.enter_block(15, 3);

@@ -240,7 +240,7 @@ fn names_are_ranges_of_the_string_table() {
     for (start, len) in [(0, 9), (9, 0), (8, 1), (u64::MAX, 1), (1, u64::MAX)] {
         let found = error(&with_strings(b"oneother", variables(&[(0, 3), (start, len)])));
         assert_eq!((found.kind(), found.offset()), (ErrorKind::Malformed, None));
-        let end = start.saturating_add(len);
+        let end = u128::from(start) + u128::from(len);
         let place = format!("{start:#x}..{end:#x} of the string table, beyond its end at 0x8");
         assert_eq!(found.to_string(), format!("bitcode symbol has its name at {place}"));
     }
@@ -250,6 +250,16 @@ fn names_are_ranges_of_the_string_table() {
     // Without a name, LLVM gives one.
     let unnamed = with_strings(b"ab", variables(&[(0, 0), (0, 1), (1, 0)]));
     assert_eq!(names(&unnamed), ["__unnamed_1", "a", "__unnamed_2"]);
+}
+
+#[test]
+fn a_stream_has_at_most_as_many_bytes_as_bits_can_be_counted() {
+    let mut source = &b"BC\xc0\xde"[..];
+    for end in [(1 << 60) + 1, u64::MAX] {
+        let error = llvm_bitcode::Reader::new(&mut source, 0..end).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+    }
+    assert!(llvm_bitcode::Reader::new(&mut source, 0..4).is_ok());
 }
 
 #[test]

@@ -84,6 +84,32 @@ fn sizes_that_contradict_each_other_are_errors() {
 }
 
 #[test]
+fn an_entry_that_is_not_in_memory_is_not_malformed() {
+    let sample = sample();
+    for len in [16, 17, 16 + 63] {
+        let fatbin = Fatbin::parse_prefix(&sample[..len], sample.len() as u64).unwrap();
+        let error = fatbin.entries().find_map(Result::err).unwrap();
+        assert_eq!((error.kind(), error.offset()), (ErrorKind::Incomplete, Some(16)));
+        assert_eq!(
+            error.to_string(),
+            "fatbinary entry 0 at 0x10: expected its first 64 bytes in memory"
+        );
+    }
+}
+
+/// A sum that exceeds 64 bits is shown as it is.
+#[test]
+fn sizes_of_any_number_are_survived() {
+    let mut bytes = sample();
+    bytes[16 + 8..16 + 16].fill(0xff);
+    let fatbin = Fatbin::parse(&bytes).unwrap();
+    let error = fatbin.entries().find_map(Result::err).unwrap();
+    assert_eq!(error.kind(), ErrorKind::Malformed);
+    assert!(error.to_string().contains(" reaches to 0x10000000000000067, "), "{error}");
+    assert!(Fatbin::parse_prefix(&bytes, 15).is_err());
+}
+
+#[test]
 fn other_versions_are_not_read() {
     let mut bytes = sample();
     bytes[4] = 2;

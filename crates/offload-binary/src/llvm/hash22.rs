@@ -2,7 +2,6 @@
 //! in, for strings of up to 64 bytes.
 
 use super::SEED;
-use crate::to_u64;
 
 const K0: u64 = 0xc3a5_c85c_97cb_3127;
 const K1: u64 = 0xb492_b66f_be98_f273;
@@ -27,18 +26,18 @@ fn up_to_3(key: &[u8]) -> u64 {
     let byte = |at: usize| key.get(at).map_or(0, |byte| u64::from(*byte));
     let len = key.len();
     let y = byte(0) + (byte(len / 2) << 8);
-    let z = to_u64(len) + (byte(len - 1) << 2);
+    let z = len as u64 + (byte(len - 1) << 2);
     mix(y.wrapping_mul(K2) ^ z.wrapping_mul(K3) ^ SEED).wrapping_mul(K2)
 }
 
 fn up_to_8(key: &[u8]) -> u64 {
     let word = |at: usize| u64::from(u32::from_le_bytes(bytes(key, at)));
     let len = key.len();
-    pair(to_u64(len) + (word(0) << 3), SEED ^ word(len - 4))
+    pair(len as u64 + (word(0) << 3), SEED ^ word(len - 4))
 }
 
 fn up_to_16(key: &[u8]) -> u64 {
-    let len = to_u64(key.len());
+    let len = key.len() as u64;
     let (a, b) = (word(key, 0), word(key, key.len() - 8));
     let turns = u32::try_from(len).unwrap_or(0);
     pair(SEED ^ a, b.wrapping_add(len).rotate_right(turns)) ^ b
@@ -58,7 +57,7 @@ fn up_to_32(key: &[u8]) -> u64 {
     let high = a
         .wrapping_add((b ^ K3).rotate_right(20))
         .wrapping_sub(c)
-        .wrapping_add(to_u64(len))
+        .wrapping_add(len as u64)
         .wrapping_add(SEED);
     pair(low, high)
 }
@@ -66,7 +65,7 @@ fn up_to_32(key: &[u8]) -> u64 {
 fn up_to_64(key: &[u8]) -> u64 {
     let len = key.len();
     let at = |at| word(key, at);
-    let first = at(0).wrapping_add(to_u64(len).wrapping_add(at(len - 16)).wrapping_mul(K0));
+    let first = at(0).wrapping_add((len as u64).wrapping_add(at(len - 16)).wrapping_mul(K0));
     let (vf, vs) = halves(first, at(24), at(8), at(16));
     let first = at(16).wrapping_add(at(len - 32));
     let (wf, ws) = halves(first, at(len - 8), at(len - 24), at(len - 16));

@@ -124,7 +124,7 @@ impl Table {
             return;
         }
         self.len += 1;
-        if self.len.saturating_mul(4) >= self.buckets.len().saturating_mul(3) {
+        if self.len * 4 >= self.buckets.len() * 3 {
             self.grow();
             bucket = self.find(slot.hash, &is_key);
         }
@@ -133,7 +133,7 @@ impl Table {
 
     /// Doubles the buckets; keys move in the order of the old ones.
     fn grow(&mut self) {
-        let buckets = vec![None; self.buckets.len().saturating_mul(2)];
+        let buckets = vec![None; self.buckets.len() * 2];
         for slot in core::mem::replace(&mut self.buckets, buckets).into_iter().flatten() {
             let bucket = self.find(slot.hash, |_| false);
             self.put(bucket, slot);
@@ -143,7 +143,7 @@ impl Table {
     /// Returns the bucket of the key, or the free one where it belongs.
     fn find(&self, hash: u32, is_key: impl Fn(&Slot) -> bool) -> usize {
         let mask = self.buckets.len() - 1;
-        let mut bucket = usize::try_from(hash).unwrap_or(usize::MAX) & mask;
+        let mut bucket = hash as usize & mask;
         let mut step = 1;
         while let Some(Some(slot)) = self.buckets.get(bucket)
             && !is_key(slot)

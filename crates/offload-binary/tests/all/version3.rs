@@ -354,6 +354,7 @@ fn sizes_that_no_reader_takes_are_not_written() {
         "offload binary has 1 entries at 0x28, beyond its end at 0x30".to_owned(),
     );
     assert_eq!(new(48, 1, 9), expected);
-    let largest = CompressedBinary::new(48, 0, u64::MAX).unwrap();
+    assert_eq!(new(48, 0, u64::MAX - 39).0, ErrorKind::Limit);
+    let largest = CompressedBinary::new(48, 0, u64::MAX - 40).unwrap();
     assert_eq!(largest.padded_size(), u64::MAX);
 }

@@ -25,7 +25,7 @@ const FLOORS: [(&str, &[Line]); 9] = [
             ("offload-binary", Some(&["target-id", "byte-parts"])),
             ("bundle-format", Some(&["target-id", "byte-parts"])),
             // The target of bitcode is read from its modules.
-            ("device-code", Some(&["target-id", "llvm-bitcode", "offload-codecs"])),
+            ("device-code", Some(&["byte-parts", "target-id", "llvm-bitcode", "offload-codecs"])),
         ],
     ),
     (

@@ -126,7 +126,7 @@ impl<'m> Constants<'m> {
             // Each blob has its number, even one of no bytes.
             match blob.size {
                 0 => stream.record(codes::CONSTANT_NULL, &[]),
-                size => stream.hole(string, size),
+                size => stream.hole(string, size)?,
             }
         }
         for (ty, code, operands) in &self.records {

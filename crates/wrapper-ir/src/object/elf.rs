@@ -1,5 +1,6 @@
 //! Objects in ELF, 64 bits and little-endian.
 
+use byte_parts::elf::SHT_LLVM_OFFLOADING;
 use object::LittleEndian;
 use object::elf::{self, FileHeader64, Ident, Rela64, SectionHeader64, Sym64};
 use object::pod::{bytes_of, bytes_of_slice};
@@ -82,8 +83,7 @@ pub(super) const RISCV64: Machine = Machine {
 /// RISC-V without registers for floating point arguments.
 pub(super) const RISCV64_SOFT: Machine = Machine { flags: elf::FileFlags(0), ..RISCV64 };
 
-// Constants that `object` lacks.
-const SHT_LLVM_OFFLOADING: elf::SectionType = elf::SectionType(0x6fff_4c0b);
+// Which `object` lacks.
 const SHF_X86_64_LARGE: elf::SectionFlags = elf::SectionFlags(0x1000_0000);
 
 /// From this size on, sections are kept away from code.
@@ -345,7 +345,7 @@ impl<'a> Writer<'a> {
             Content::Code => (elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR),
             // Tools take apart what lies in sections of that type, whatever their name.
             Content::Packages if section.name == ".llvm.offloading" => {
-                (SHT_LLVM_OFFLOADING, elf::SHF_ALLOC)
+                (elf::SectionType(SHT_LLVM_OFFLOADING), elf::SHF_ALLOC)
             }
             // The loader writes to what has pointers; the linker then makes it read-only (RELRO).
             Content::Data if !section.relocations.is_empty() => {

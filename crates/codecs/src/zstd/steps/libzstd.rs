@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::zstd::frame::{MAX_BLOCK, MAX_WINDOW_LOG, damaged, plain_header};
 
 /// Room for the output of a block.
-const BLOCK_ROOM: usize = (128 << 10) + 1;
+const BLOCK_ROOM: usize = MAX_BLOCK + 1;
 
 /// Decodes block by block. libzstd holds the window; memory is asked for at once, and used as the output grows.
 pub(super) struct Blocks {
@@ -20,7 +20,7 @@ impl Blocks {
     pub(super) fn new(window: u64, size: u64) -> Result<Self, Error> {
         let mut context = DCtx::try_create().ok_or_else(|| damaged(()))?;
         context.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG)).map_err(damaged)?;
-        let (header, _) = plain_header(window.min(size).max(MAX_BLOCK));
+        let (header, _) = plain_header(window.min(size).max(MAX_BLOCK as u64));
         let mut blocks = Self { context };
         blocks.decode(&header, &mut Vec::new())?;
         Ok(blocks)

@@ -11,7 +11,8 @@ use super::frame::{
     BLOCK_HEADER_LEN, BlockHeader, CHECKSUM_LEN, FrameHeader, MAGIC_LEN, Parsed, Start, checksum,
     damaged, is_magic,
 };
-use crate::error::{Error, ErrorKind, to_u64};
+use crate::error::{Error, ErrorKind};
+use crate::input::too_long;
 
 #[cfg(feature = "zstd")]
 mod libzstd;
@@ -158,10 +159,9 @@ impl Steps {
                 blocks.more(&mut self.out)?;
             }
         }
-        let rest = self.out.get(self.given..).unwrap_or_default();
-        if rest.is_empty() {
+        let Some(rest @ [_, ..]) = self.out.get(self.given..) else {
             return self.read(input, expected).map(|read| (read, 0));
-        }
+        };
         let len = rest.len().min(to.len());
         if let (Some(to), Some(from)) = (to.get_mut(..len), rest.get(..len)) {
             to.copy_from_slice(from);
@@ -170,9 +170,9 @@ impl Steps {
             }
         }
         if let Some(left) = &mut self.left_in_frame {
-            *left = left.checked_sub(to_u64(len)).ok_or_else(|| damaged(()))?;
+            *left = left.checked_sub(len as u64).ok_or_else(|| damaged(()))?;
         }
-        self.given = self.given.saturating_add(len);
+        self.given += len;
         Ok((0, len))
     }
 
@@ -186,10 +186,10 @@ impl Steps {
         match self.state {
             State::Between => self.between(input, expected),
             State::Skipping(left) => {
-                let len = input.len().min(usize::try_from(left).unwrap_or(usize::MAX));
-                let left = left.saturating_sub(to_u64(len));
+                let len = usize::try_from(left).map_or(input.len(), |left| left.min(input.len()));
+                let left = left - len as u64;
                 if left == 0 {
-                    self.between_frames(expected, to_u64(len));
+                    self.between_frames(expected, len as u64);
                 } else {
                     self.state = State::Skipping(left);
                 }
@@ -205,7 +205,7 @@ impl Steps {
                 {
                     return Err(Error::new(ErrorKind::Checksum, 0));
                 }
-                self.between_frames(expected, to_u64(CHECKSUM_LEN));
+                self.between_frames(expected, CHECKSUM_LEN as u64);
                 Ok(CHECKSUM_LEN)
             }
             State::Ended | State::Done => {
@@ -217,12 +217,12 @@ impl Steps {
 
     /// Handles the position between frames, after `read` more bytes.
     fn between_frames(&mut self, expected: &Expected, read: u64) {
-        match expected.left.map(|left| left.saturating_sub(read)) {
-            Some(0) => self.end(),
+        match expected.left {
+            Some(left) if left <= read => self.end(),
             left => {
                 self.state = State::Between;
-                let left = left.and_then(|left| usize::try_from(left).ok());
-                self.needed = left.unwrap_or(usize::MAX).min(MAGIC_LEN);
+                let left = left.and_then(|left| usize::try_from(left - read).ok());
+                self.needed = left.map_or(MAGIC_LEN, |left| left.min(MAGIC_LEN));
             }
         }
     }
@@ -259,7 +259,7 @@ impl Steps {
             Parsed::Whole(Start::Frame(header)) => header,
         };
         if let Some(content) = header.content_size {
-            self.content = self.content.saturating_add(content);
+            self.content = self.content.checked_add(content).ok_or_else(too_long)?;
             if self.content > expected.size {
                 return Err(Error::new(ErrorKind::ContentSize(self.content), 0));
             }
@@ -283,7 +283,7 @@ impl Steps {
         let Some(&bytes) = input.first_chunk() else { return Ok(0) };
         let block =
             BlockHeader::parse(bytes, header.max_block()).map_err(|kind| Error::new(kind, 0))?;
-        let len = BLOCK_HEADER_LEN.saturating_add(block.len);
+        let len = BLOCK_HEADER_LEN + block.len;
         let Some(whole) = input.get(..len) else {
             self.needed = len;
             return Ok(0);
@@ -297,7 +297,7 @@ impl Steps {
                 self.state = State::Checksum;
                 self.needed = CHECKSUM_LEN;
             }
-            (true, false) => self.between_frames(expected, to_u64(len)),
+            (true, false) => self.between_frames(expected, len as u64),
         }
         Ok(len)
     }

@@ -69,12 +69,12 @@ impl Blocks {
 
     /// Appends to `out` what can be had without another block, up to a block's worth.
     pub(super) fn more(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
-        let len = usize::try_from(MAX_BLOCK).unwrap_or(usize::MAX);
         let kept = if self.ended { 0 } else { self.window };
+        // It may hold less than it has to keep.
         let can_take = self.decoder.can_collect().saturating_sub(kept);
         // Skip the bytes that were handed out before.
-        let known = self.given.saturating_sub(self.taken);
-        let take = can_take.min(known.saturating_add(len));
+        let known = self.given - self.taken;
+        let take = can_take.min(known + MAX_BLOCK);
         if take == 0 {
             return Ok(());
         }
@@ -83,8 +83,10 @@ impl Blocks {
         if read != take {
             return Err(damaged(()));
         }
-        out.extend_from_slice(taken.get(known..).unwrap_or_default());
-        self.taken = self.taken.saturating_add(take);
+        if let Some(new) = taken.get(known..) {
+            out.extend_from_slice(new);
+        }
+        self.taken += take;
         self.given = self.given.max(self.taken);
         Ok(())
     }
@@ -98,7 +100,10 @@ struct Peek<'o> {
 
 impl io::Write for Peek<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, io::Error> {
-        self.out.extend_from_slice(bytes.get(self.skip..).unwrap_or_default());
+        // `decode` checks that it was all.
+        if let Some(new) = bytes.get(self.skip..) {
+            self.out.extend_from_slice(new);
+        }
         Err(io::Error::from(io::ErrorKind::Other))
     }
 

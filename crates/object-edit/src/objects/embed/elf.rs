@@ -12,6 +12,7 @@
 //! Names and header table are left out of the first part when nothing but them is at the end of the file, as
 //! compilers and assemblers write it; otherwise their old bytes stay where they are, referred to by nothing.
 
+use byte_parts::elf::SHT_LLVM_OFFLOADING;
 use object::elf::{ET_REL, SHF_EXCLUDE, SHN_LORESERVE, SectionType};
 use object::pod::{bytes_of, bytes_of_slice};
 
@@ -21,9 +22,6 @@ use crate::objects::elf_class::{ElfHeader, ElfSection};
 use crate::objects::elf_object::{FORMAT, Object, place, program_headers};
 use crate::objects::error::ObjectPart;
 use crate::pod::first;
-
-/// LLVM's `ELF.h`.
-const SHT_LLVM_OFFLOADING: SectionType = SectionType(0x6fff_4c0b);
 
 pub(super) fn lay_out<H: ElfHeader>(
     object: &[u8],
@@ -69,7 +67,7 @@ pub(super) fn lay_out<H: ElfHeader>(
     }
     sections.push(ElfSection {
         name: u32::try_from(name).map_err(|_| too_large(name as u64))?,
-        kind: SHT_LLVM_OFFLOADING,
+        kind: SectionType(SHT_LLVM_OFFLOADING),
         flags: SHF_EXCLUDE,
         addr: 0,
         offset: contents_at,
