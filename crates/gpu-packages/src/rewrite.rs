@@ -8,16 +8,16 @@ use byte_parts::Source;
 use zerocopy::IntoBytes;
 
 use crate::ar;
-use crate::codec::Codec;
+use crate::codec::decoded;
 use crate::deb::{DebRecords, set_installed_size};
 use crate::deb_parts::{DebParts, Role, format_fault};
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
-use crate::limits::{Allowance, Raw, read_full};
+use crate::limits::Allowance;
 use crate::names::Names;
 use crate::path::{Shown, without_dot};
+use crate::reading::{Raw, given, read_full, read_held};
 use crate::tar::{Expanded, TarKind, TarMember, TarReader, headers_with_size, padding};
-use crate::walk::{Decoded, read_held};
 
 /// New contents of a member of a tar file: a stream of a known size.
 pub struct Replacement<'a> {
@@ -107,8 +107,8 @@ impl RewriteOptions {
 pub struct Original<'r> {
     size: u64,
     head: &'r [u8],
-    /// The bytes of the head that were read.
-    at: usize,
+    /// The bytes of the head that were not read.
+    unread: &'r [u8],
     rest: &'r mut dyn Read,
     is_read: bool,
 }
@@ -136,16 +136,7 @@ impl Original<'_> {
 impl Read for Original<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.is_read = true;
-        let left = self.head.get(self.at..).unwrap_or_default();
-        if left.is_empty() {
-            return self.rest.read(buf);
-        }
-        let len = left.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..len), left.get(..len)) {
-            to.copy_from_slice(from);
-        }
-        self.at += len;
-        Ok(len)
+        if self.unread.is_empty() { self.rest.read(buf) } else { self.unread.read(buf) }
     }
 }
 
@@ -215,19 +206,15 @@ impl Rewritten {
 /// that is sparse or shares its name with another, for new contents of another size than was said, and for contents that
 /// were read and not given back; errors of `replace`, the reader and the writer.
 pub fn rewrite_tar<'a>(
-    mut old: impl Read,
+    old: impl Read,
     new: impl Write,
     options: &RewriteOptions,
     mut replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
 ) -> Result<Rewritten, Error> {
-    let mut head = [0; 16];
-    let read = read_full(&mut old, &mut head)?;
-    let head = head.get(..read).unwrap_or_default();
-    let codec = Codec::sniff(head);
+    let decoder = decoded(old)?;
+    let mut out = decoder.codec.encoder(new, options.level)?;
     let allowance = Allowance::new(options.max_decompressed);
-    let decoder = Decoded { reader: codec.decoder(head.chain(old))?, codec };
     let decoder = allowance.count(decoder);
-    let mut out = codec.encoder(new, options.level)?;
     let mut rewritten = Rewritten::default();
     let mut tar = TarReader::new(decoder);
     let mut names = Names::default();
@@ -236,30 +223,27 @@ pub fn rewrite_tar<'a>(
         let name = without_dot(member.name());
         names.repeats(name, member.kind() == TarKind::Directory);
         let mut stored = [0; 512];
-        let mut stored = stored.get_mut(..).unwrap_or_default();
+        // The first bytes, if they were read.
+        let mut head: &[u8] = &[];
         let mut replacement = None;
         if member.kind() == TarKind::File {
             let expansion = tar.take_expansion();
-            let read = read_full(&mut tar, stored)?;
-            stored = stored.get_mut(..read).unwrap_or_default();
+            head = read_full(&mut tar, &mut stored)?;
             let (mut zeros, mut sparse) = ([0; 512], SparseFile(name));
             let (head, rest): (&[u8], &mut dyn Read) = match expansion {
-                None => (&*stored, &mut tar),
+                None => (head, &mut tar),
                 Some(expansion) => {
-                    let mut expanded = Expanded { expansion, stored: &*stored };
-                    let read = read_full(&mut expanded, &mut zeros)?;
-                    (zeros.get(..read).unwrap_or_default(), &mut sparse)
+                    let mut expanded = Expanded { expansion, stored: head };
+                    (read_full(&mut expanded, &mut zeros)?, &mut sparse)
                 }
             };
             let size = member.size();
-            let mut original = Original { size, head, at: 0, rest, is_read: false };
+            let mut original = Original { size, head, unread: head, rest, is_read: false };
             replacement = replace(name, &mut original)?;
             if original.is_read && replacement.is_none() {
                 let text = "contents that were read and stay: expected them back";
                 return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(name)));
             }
-        } else {
-            stored = &mut [];
         }
         match replacement {
             Some(Replacement { kind: Kind::Removal, .. }) => {
@@ -275,7 +259,7 @@ pub fn rewrite_tar<'a>(
             }
             None => {
                 out.write_all(&member.headers)?;
-                copy_contents(&mut (&*stored).chain(&mut tar), &mut out, &member)?;
+                copy_contents(&mut head.chain(&mut tar), &mut out, &member)?;
             }
         }
     }
@@ -314,9 +298,11 @@ fn copy_contents(tar: &mut dyn Read, out: &mut dyn Write, member: &TarMember) ->
         let text = format!("tar: expected {} bytes, found {copied}", member.stored);
         return Err(Error::at(ErrorKind::Truncated, member.offset(), text));
     }
-    let zeros = padding(copied);
-    let zeros = u64::try_from(zeros).unwrap_or(0);
-    io::copy(&mut io::repeat(0).take(zeros), out)?;
+    write_padding(out, copied)
+}
+
+fn write_padding(out: &mut dyn Write, size: u64) -> Result<(), Error> {
+    io::copy(&mut io::repeat(0).take(padding(size)), out)?;
     Ok(())
 }
 
@@ -336,14 +322,14 @@ fn write_member(
     // One more byte tells a stream that is too long.
     let mut bounded = contents.by_ref().take(size);
     let written = io::copy(&mut bounded, &mut hashed)?;
-    let is_longer = read_full(&mut *contents, &mut [0])? > 0;
+    let is_longer = !read_full(&mut *contents, &mut [0])?.is_empty();
     if written != size || is_longer {
         let found = if is_longer { "more".to_owned() } else { written.to_string() };
         let text = format!("new contents: expected {size} bytes, found {found}");
         return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(name)));
     }
     let md5 = hashed.hasher.finish();
-    out.write_all(&vec![0; padding(size)])?;
+    write_padding(out, size)?;
     let path = name.to_vec();
     Ok(Change { path, old_size: member.size(), new_size: size, md5: Some(md5) })
 }
@@ -356,7 +342,7 @@ struct Hashed<'a> {
 impl Write for Hashed<'_> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         let written = self.writer.write(buf)?;
-        self.hasher.update(buf.get(..written).unwrap_or_default());
+        self.hasher.update(given(buf, written)?);
         Ok(written)
     }
 
@@ -399,10 +385,14 @@ pub fn rewrite_deb<'a>(
             Error::at(ErrorKind::Signed, part.at, text).while_reading(Shown(&part.header.name))
         );
     }
-    let kib = |size: u64| i64::try_from(size.div_ceil(1024)).unwrap_or(i64::MAX);
-    let change = rewritten.changed.iter().fold(0i64, |sum, change| {
-        sum.saturating_add(kib(change.new_size)).saturating_sub(kib(change.old_size))
+    let kib = |size: u64| size.div_ceil(1024).cast_signed();
+    let change = rewritten.changed.iter().try_fold(0i64, |sum, change| {
+        sum.checked_add(kib(change.new_size))?.checked_sub(kib(change.old_size))
     });
+    let change = change.ok_or_else(|| {
+        let text = "deb: the sizes of its files exceed any disk";
+        Error::new(ErrorKind::Malformed, text)
+    })?;
     let mut unlisted = Vec::new();
     let mut records = control.records(&mut old)?;
     for (name, text) in &mut records {
@@ -543,11 +533,7 @@ impl Part {
 
     /// Reads `control` and `md5sums`.
     fn records(&self, old: &mut (impl Read + Seek)) -> Result<Vec<NamedText>, Error> {
-        let mut reader = self.open(old)?;
-        let mut head = [0; 16];
-        let read = read_full(&mut reader, &mut head)?;
-        let head = head.get(..read).unwrap_or_default();
-        let mut tar = TarReader::new(Codec::sniff(head).decoder(head.chain(reader))?);
+        let mut tar = TarReader::new(decoded(self.open(old)?)?);
         let mut records: Vec<NamedText> = Vec::new();
         while let Some(member) = tar.next_member()? {
             let name = without_dot(member.name());
