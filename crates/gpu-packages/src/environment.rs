@@ -128,7 +128,7 @@ pub fn site_depth<'n>(names: impl IntoIterator<Item = &'n [u8]>) -> usize {
     }
 }
 
-/// Returns the places of the directories with distributions in an environment, of those that can be read.
+/// Returns the places of the directories with distributions in an environment. Directories that cannot be read have none.
 pub fn sites_in(tree: &impl Tree) -> Vec<Vec<u8>> {
     let mut libraries = vec![b"Lib".to_vec()];
     for library in [b"lib".as_slice(), b"lib64"] {
@@ -593,6 +593,38 @@ mod tests {
         let (found, _) = distributions(&sites[1..]);
         assert_eq!((found[0].name(), found[0].version()), ("foo-bar", "2.0"));
         assert_eq!(found[0].faults()[0].text, "expected Name and Version");
+    }
+
+    /// A tree whose directories of conda's lists cannot be read.
+    struct Closed(Files);
+
+    impl Tree for Closed {
+        fn entries(&self, directory: &[u8]) -> io::Result<Vec<(Vec<u8>, EntryKind)>> {
+            match last(directory) {
+                b"conda-meta" => Err(io::ErrorKind::PermissionDenied.into()),
+                _ => self.0.entries(directory),
+            }
+        }
+
+        fn look(&self, directory: &[u8], names: &BTreeSet<Vec<u8>>) -> io::Result<Vec<Looked>> {
+            self.0.look(directory, names)
+        }
+
+        fn read(&self, file: &[u8], most: u64) -> io::Result<Vec<u8>> {
+            self.0.read(file, most)
+        }
+    }
+
+    #[test]
+    fn lists_that_cannot_be_read_are_not_passed_over() {
+        let tree = Files(vec![
+            ("env/conda-meta/foo-1.json", "{}"),
+            ("env/conda-meta/history", ""),
+            ("env/foo-1.dist-info/RECORD", ""),
+        ]);
+        let record = &b"env/foo-1.dist-info/RECORD"[..];
+        assert_eq!(lists_in(&tree, b"env"), [b"env/conda-meta/foo-1.json", record]);
+        assert_eq!(lists_in(&Closed(tree), b"env"), [b"env/conda-meta", record]);
     }
 
     #[test]

@@ -384,6 +384,16 @@ fn debian_packages_keep_their_records_right() {
         let (_, new) = rewrite(&signed, true, "d").unwrap();
         assert!(!seen(&new).names().contains(&"_gpgorigin"));
     }
+    // The records are read as the files are: damage is not a fault of the reader.
+    let data = packages::gzip(&packages::tar(&[("./d", b"1")]));
+    let damaged = ar::raw(&[
+        ("debian-binary", b"2.0\n"),
+        ("control.tar.xz", b"\xfd7zXZ\0and not more"),
+        ("data.tar.gz", &data),
+    ]);
+    let replace = |_: &[u8], _: &mut Original<'_>| Ok(Some(Replacement::from_bytes(Vec::new())));
+    let error = rewrite_deb(Cursor::new(&damaged), Vec::new(), &plain(), replace).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Codec, "{error}");
     let error = rewrite_deb(Cursor::new(b"!<arch>\n"), Vec::new(), &plain(), |_, _| Ok(None));
     assert_eq!(error.unwrap_err().kind(), ErrorKind::NotAPackage);
 }
