@@ -71,7 +71,7 @@ impl Account<'_> {
 
     /// Returns how many further bytes the work may hold.
     pub fn left(&self) -> u64 {
-        // Bytes are taken only if so many are left.
+        // Both grow only while bytes are left.
         self.limit - self.packages - self.member
     }
 

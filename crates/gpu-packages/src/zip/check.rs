@@ -197,10 +197,11 @@ impl Zip {
         if header.signature != *b"PK\x03\x04" {
             return Err(bad("expected a local header, PK 3 4".into()));
         }
-        let data_at = fixed.end + u64::from(header.name_len) + u64::from(header.extra_len);
+        let data_at =
+            fixed.end + u64::from(header.fields.name_len) + u64::from(header.fields.extra_len);
         let data = members.sized(data_at, member.stored_size).ok_or_else(past_end)?;
         let mut name = source.read_range(&(fixed.end..data.start))?;
-        let extra = name.split_off(name.len().min(header.name_len.get().into()));
+        let extra = name.split_off(name.len().min(header.fields.name_len.get().into()));
         if name != member.name {
             return Err(bad(format!("its local header has the name {}", Shown(&name))));
         }
@@ -211,20 +212,20 @@ impl Zip {
         };
         // Flags that concern how contents are stored.
         let flags = |flags: u16| flags & 0x2869;
-        if flags(header.flags.get()) != flags(member.flags) {
-            let (expected, found) = (u64::from(member.flags), u64::from(header.flags));
+        if flags(header.fields.flags.get()) != flags(member.flags) {
+            let (expected, found) = (u64::from(member.flags), u64::from(header.fields.flags));
             return Err(differs("flags", expected, found));
         }
-        if header.method != member.method {
-            let (expected, found) = (u64::from(member.method), u64::from(header.method));
+        if header.fields.method != member.method {
+            let (expected, found) = (u64::from(member.method), u64::from(header.fields.method));
             return Err(differs("method", expected, found));
         }
-        let (stored_size, size) = (header.stored_size.get(), header.size.get());
+        let (stored_size, size) = (header.fields.stored_size.get(), header.fields.size.get());
         let places = extra::places(&extra, size, stored_size, None)
             .ok_or_else(|| bad("the zip64 extra field of its local header is too short".into()))?;
         let has_descriptor = member.flags & DESCRIPTOR != 0;
         let numbers = [
-            ("CRC-32", u64::from(member.crc32), u64::from(header.crc32)),
+            ("CRC-32", u64::from(member.crc32), u64::from(header.fields.crc32)),
             ("size", member.size, extra::value(&extra, places.size, size)),
             (
                 "stored size",

@@ -196,11 +196,11 @@ impl Zip {
             let Ok((header, rest)) = CentralRecord::ref_from_prefix(record) else {
                 return Err(past(RECORD));
             };
-            let lens = [header.name_len, header.extra_len, header.comment_len];
+            let lens = [header.fields.name_len, header.fields.extra_len, header.comment_len];
             let end = RECORD + lens.into_iter().map(|len| usize::from(len.get())).sum::<usize>();
             let (name, extra, _) = header.split(rest).ok_or_else(|| past(end))?;
             let (stored_size, size, offset) =
-                (header.stored_size.get(), header.size.get(), header.offset.get());
+                (header.fields.stored_size.get(), header.fields.size.get(), header.offset.get());
             let places = extra::places(extra, size, stored_size, Some(offset));
             let places = places.ok_or_else(|| bad("its zip64 extra field is too short".into()))?;
             let shift = |value: u64| value.checked_add(self.base).filter(|&at| at < self.len);
@@ -209,9 +209,9 @@ impl Zip {
             let member = ZipMember {
                 name: name.to_vec(),
                 made_by: header.made_by.get(),
-                flags: header.flags.get(),
-                method: header.method.get(),
-                crc32: header.crc32.get(),
+                flags: header.fields.flags.get(),
+                method: header.fields.method.get(),
+                crc32: header.fields.crc32.get(),
                 stored_size,
                 size: extra::value(extra, places.size, size),
                 attributes: header.attributes.get(),

@@ -85,15 +85,15 @@ impl Zip {
         reader.read_exact(&mut header).map_err(|error| named(Error::of_file(error)))?;
         let local = LocalHeader::ref_from_prefix(&header).ok().filter(|(header, name)| {
             header.signature == *b"PK\x03\x04"
-                && usize::from(header.name_len.get()) == name.len()
+                && usize::from(header.fields.name_len.get()) == name.len()
                 && **name == member.name[..]
-                && header.method == member.method
+                && header.fields.method == member.method
         });
         let Some((local, _)) = local else {
             let text = "expected a local header with the name and method of the central directory";
             return Err(named(Error::at(ErrorKind::Malformed, member.offset, text)));
         };
-        let data_at = place.end + u64::from(local.extra_len);
+        let data_at = place.end + u64::from(local.fields.extra_len);
         let Some(place) = members.sized(data_at, member.stored_size) else {
             let text = format!(
                 "its {} bytes of data reach into the central directory",

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use super::check::{Placed, is_long};
 use super::deflate::NewContents;
 use super::extra::{self, IN_EXTRA};
-use super::wire::{END, EndOfDirectory, LOCATOR, ZIP64_END, Zip64End, Zip64Locator};
+use super::wire::{END, EndOfDirectory, Fields, LOCATOR, ZIP64_END, Zip64End, Zip64Locator};
 use super::{DESCRIPTOR, Zip, ZipMember};
 use crate::error::{Error, ErrorKind};
 use crate::path::Shown;
@@ -224,10 +224,29 @@ fn short(value: u64, is_in_extra: bool) -> U32 {
     if is_in_extra { IN_EXTRA } else { u32::try_from(value).unwrap_or(IN_EXTRA) }.into()
 }
 
-/// Raises the version that is needed to read the member to the version of zip64.
-fn need_zip64(version: &mut U16) {
-    if version.get() & 0xff < 45 {
-        version.set(45);
+impl Fields {
+    /// Raises the version that is needed to read the member to the version of zip64.
+    fn need_zip64(&mut self) {
+        if self.version.get() & 0xff < 45 {
+            self.version.set(45);
+        }
+    }
+
+    /// Describes new contents, whose sizes may be in the extra field.
+    fn set_contents(
+        &mut self,
+        contents: &NewContents,
+        is_size_in_extra: bool,
+        is_stored_in_extra: bool,
+    ) {
+        self.flags &= !U16::from(DESCRIPTOR);
+        self.method = contents.method.into();
+        self.crc32 = contents.crc32.into();
+        self.stored_size = short(contents.stored_size(), is_stored_in_extra);
+        self.size = short(contents.size, is_size_in_extra);
+        if is_size_in_extra || is_stored_in_extra {
+            self.need_zip64();
+        }
     }
 }
 
@@ -248,15 +267,8 @@ fn local_header(
         placed.extra.clone()
     };
     let mut header = placed.header;
-    header.flags &= !U16::from(DESCRIPTOR);
-    header.method = contents.method.into();
-    header.crc32 = contents.crc32.into();
-    header.stored_size = short(stored_size, is_zip64);
-    header.size = short(contents.size, is_zip64);
-    if is_zip64 {
-        need_zip64(&mut header.version);
-    }
-    header.extra_len = extra_len(&extra, member)?.into();
+    header.fields.set_contents(contents, is_zip64, is_zip64);
+    header.fields.extra_len = extra_len(&extra, member)?.into();
     Ok([header.as_bytes(), &member.name, &extra].concat())
 }
 
@@ -277,7 +289,7 @@ impl Zip {
     ) -> Result<Vec<u8>, Error> {
         let (mut head, extra, comment) = self.central(member)?;
         let [old_stored, old_size, old_offset] =
-            [head.stored_size, head.size, head.offset].map(U32::get);
+            [head.fields.stored_size, head.fields.size, head.offset].map(U32::get);
         let places = extra::places(extra, old_size, old_stored, Some(old_offset));
         let places =
             places.ok_or_else(|| Error::internal(internal!("extra fields that were not read")))?;
@@ -311,24 +323,17 @@ impl Zip {
             let values: Vec<_> =
                 values.iter().filter(|(is_in, _)| *is_in).map(|(_, value)| *value).collect();
             extra = extra::with_zip64(&extra, &values);
-            need_zip64(&mut head.version);
+            head.fields.need_zip64();
         }
         if let Some(contents) = contents {
-            head.flags &= !U16::from(DESCRIPTOR);
-            head.method = contents.method.into();
-            head.crc32 = contents.crc32.into();
-            head.stored_size = short(stored_size, is_stored);
-            head.size = short(size, is_size);
-            if is_size || is_stored {
-                need_zip64(&mut head.version);
-            }
+            head.fields.set_contents(contents, is_size, is_stored);
         }
         head.offset = short(offset, is_offset);
         let len = u16::try_from(extra.len()).map_err(|_| {
             let text = "the extra fields of a central record have no room for numbers of 64 bits";
             Error::new(ErrorKind::Refused, text)
         })?;
-        head.extra_len = len.into();
+        head.fields.extra_len = len.into();
         Ok([head.as_bytes(), &member.name, &extra, comment].concat())
     }
 
