@@ -292,6 +292,7 @@ fn xz(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn tar_files_keep_all_but_the_change() {
     let old =
         packages::tar(&[("./a", b"1"), ("./usr/lib/b.so", b"old"), ("d/", b""), ("c", &[7; 600])]);
@@ -345,6 +346,7 @@ fn new_contents_have_the_size_that_was_said() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn debian_packages_keep_their_records_right() {
     let files: [(&str, &[u8]); 3] =
         [("usr/lib/b.so", &[1; 5000]), ("usr/share/c", b"c"), ("d", b"")];

@@ -324,6 +324,7 @@ fn unicode_paths_that_are_cut_short_are_reported() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn every_part_and_every_changed_byte_is_read() {
     let wheel = plain(&packages::wheel(&[("foo/a.so", b"\x7fELF"), ("b", b"")]));
     let around = Around { is_zip64: true, comment: b"x".to_vec(), ..Around::default() };
