@@ -5,7 +5,7 @@ use std::io::Read;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{Error, ErrorKind};
-use crate::limits::read_full;
+use crate::reading::read_full;
 
 /// The first bytes of an archive.
 pub(crate) const MAGIC: &[u8; 8] = b"!<arch>\n";
@@ -40,7 +40,7 @@ pub(crate) struct Header {
 /// Reads the next header; `None` at the end.
 pub(crate) fn next_header(reader: &mut dyn Read, at: u64) -> Result<Option<Header>, Error> {
     let mut fields = Fields::new_zeroed();
-    let read = read_full(reader, fields.as_mut_bytes())?;
+    let read = read_full(reader, fields.as_mut_bytes())?.len();
     if read == 0 {
         return Ok(None);
     }

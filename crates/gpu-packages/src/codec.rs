@@ -1,13 +1,14 @@
 //! Compressed streams.
 
 use std::fmt;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Cursor, Read, Write};
 
 #[cfg(any(feature = "ruzstd", feature = "zstd"))]
 use codecs::zstd;
 
 use crate::error::{Error, ErrorKind};
 use crate::gzip;
+use crate::reading::read_full;
 
 /// A compression of a whole stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,9 +26,9 @@ pub enum Codec {
     Bzip2,
 }
 
-/// Memory that a window of a compressed stream may take, in bytes: `xz -9` and `zstd --ultra -22` need less.
+/// Memory that a window of a compressed stream may take, in KiB: `xz -9` and `zstd --ultra -22` need less.
 #[cfg(any(feature = "xz", feature = "ruzstd", feature = "zstd"))]
-const MAX_WINDOW: u64 = 128 << 20;
+const MAX_WINDOW: u32 = 128 << 10;
 
 impl fmt::Display for Codec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,11 +73,10 @@ impl Codec {
             Codec::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)),
             #[cfg(feature = "xz")]
             Codec::Xz => {
-                let kib = u32::try_from((MAX_WINDOW * 2) >> 10).unwrap_or(u32::MAX);
-                Box::new(lzma_rust2::XzReader::new_mem_limit(buffered, true, kib))
+                Box::new(lzma_rust2::XzReader::new_mem_limit(buffered, true, 2 * MAX_WINDOW))
             }
             #[cfg(any(feature = "ruzstd", feature = "zstd"))]
-            Codec::Zstd => Box::new(zstd::Reader::new(buffered, MAX_WINDOW)?),
+            Codec::Zstd => Box::new(zstd::Reader::new(buffered, u64::from(MAX_WINDOW) << 10)?),
             #[allow(unreachable_patterns, reason = "reached where a codec is left out")]
             codec => return Err(lacks(codec)),
         })
@@ -117,6 +117,54 @@ impl Codec {
             codec => return Err(lacks(codec)),
         }))
     }
+}
+
+/// A decoder whose errors are ours.
+pub(crate) struct Decoded<R> {
+    pub(crate) reader: R,
+    pub(crate) codec: Codec,
+}
+
+impl<R: Read> Read for Decoded<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.reader.read(buf).map_err(|error| {
+            if is_codec_error(&error) { codec_error(self.codec, error).into() } else { error }
+        })
+    }
+}
+
+/// Returns the decoder of a stream, by its first bytes.
+pub(crate) fn decoded<'r>(
+    mut reader: impl Read + 'r,
+) -> Result<Decoded<Box<dyn Read + 'r>>, Error> {
+    let mut head = [0; 16];
+    let head = read_full(&mut reader, &mut head)?.to_vec();
+    let codec = Codec::sniff(&head);
+    Ok(Decoded { reader: codec.decoder(Cursor::new(head).chain(reader))?, codec })
+}
+
+/// Returns an error of a decoder or of the file as one of ours.
+pub(crate) fn codec_error(codec: Codec, error: io::Error) -> Error {
+    if is_codec_error(&error) {
+        Error::new(ErrorKind::Codec, format!("malformed {codec} data: {error}"))
+    } else {
+        error.into()
+    }
+}
+
+/// Returns whether an error is one of a decoder, and not of the file.
+pub(crate) fn is_codec_error(error: &io::Error) -> bool {
+    let is_ours = error.get_ref().is_some_and(|inner| inner.is::<Error>());
+    !is_ours
+        && matches!(
+            error.kind(),
+            io::ErrorKind::InvalidData
+                | io::ErrorKind::InvalidInput
+                | io::ErrorKind::UnexpectedEof
+                | io::ErrorKind::OutOfMemory
+                | io::ErrorKind::Unsupported
+        )
+        || !is_ours && error.kind() == io::ErrorKind::Other && error.raw_os_error().is_none()
 }
 
 fn lacks(codec: Codec) -> Error {

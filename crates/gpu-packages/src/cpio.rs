@@ -3,8 +3,9 @@
 use std::io::{self, Read};
 
 use crate::error::{Error, ErrorKind};
-use crate::limits::read_full;
+use crate::reading::{read_full, read_part};
 use crate::rpm::Files;
+use crate::text::until_nul;
 
 /// The longest name.
 const MAX_NAME: u64 = 64 << 10;
@@ -45,7 +46,7 @@ impl<R: Read> CpioReader<R> {
 
     fn read_exact<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let mut bytes = [0; N];
-        let read = read_full(&mut self.reader, &mut bytes)?;
+        let read = read_full(&mut self.reader, &mut bytes)?.len();
         if read < N {
             let text = format!("cpio header: expected {N} bytes, found {read}");
             return Err(Error::at(ErrorKind::Truncated, self.at, text));
@@ -87,8 +88,7 @@ impl<R: Read> CpioReader<R> {
                     ));
                 }
                 self.align()?;
-                let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
-                name.truncate(end);
+                name.truncate(until_nul(&name).len());
                 if name == b"TRAILER!!!" {
                     return Ok(None);
                 }
@@ -111,18 +111,10 @@ impl<R: Read> CpioReader<R> {
 
 impl<R: Read> Read for CpioReader<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
-        if room == 0 {
-            return Ok(0);
-        }
-        let read = self.reader.read(buf.get_mut(..room).unwrap_or_default())?;
+        let read = read_part(&mut self.reader, &mut self.left, buf, |_| {
+            Error::at(ErrorKind::Truncated, self.at, "cpio: contents end too early")
+        })?;
         self.at += read as u64;
-        self.left -= read as u64;
-        if read == 0 {
-            return Err(
-                Error::at(ErrorKind::Truncated, self.at, "cpio: contents end too early").into()
-            );
-        }
         Ok(read)
     }
 }

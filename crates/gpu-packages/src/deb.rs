@@ -60,10 +60,7 @@ impl DebRecords {
 
     /// Replaces the hash of a file, and returns whether it is listed.
     pub fn replace(&mut self, path: &[u8], hash: &Hash) -> bool {
-        self.change(path, |line| {
-            let rest = line.get(DIGITS..).unwrap_or_default();
-            [hash.to_hex().as_bytes(), rest].concat()
-        })
+        self.change(path, |rest| [hash.to_hex().as_bytes(), rest].concat())
     }
 
     /// Removes the lines of a file, and returns whether there were any.
@@ -71,6 +68,7 @@ impl DebRecords {
         self.change(path, |_| Vec::new())
     }
 
+    /// Makes new lines of a file, each from what follows the hash.
     fn change(&mut self, path: &[u8], new: impl Fn(&[u8]) -> Vec<u8>) -> bool {
         let lines = &self.lines;
         let index = self.by_path.get_or_insert_with(|| {
@@ -84,8 +82,10 @@ impl DebRecords {
         });
         let Some(indices) = index.get(path) else { return false };
         for &at in indices {
-            if let Some(line) = self.lines.get_mut(at).filter(|line| !line.is_empty()) {
-                *line = new(line);
+            if let Some(line) = self.lines.get_mut(at)
+                && let Some((_, rest)) = line.split_at_checked(DIGITS)
+            {
+                *line = new(rest);
             }
         }
         true
@@ -122,9 +122,9 @@ pub fn set_installed_size(control: &[u8], change: i64) -> Result<Vec<u8>, Error>
     let mut out = Vec::with_capacity(control.len());
     for line in control.split_inclusive(|&byte| byte == b'\n') {
         let name = b"installed-size:";
-        let Some(value) = line.get(name.len()..).filter(|_| {
-            line.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
-        }) else {
+        let field = line.split_at_checked(name.len());
+        let Some((field, value)) = field.filter(|(field, _)| field.eq_ignore_ascii_case(name))
+        else {
             out.extend_from_slice(line);
             continue;
         };
@@ -133,11 +133,11 @@ pub fn set_installed_size(control: &[u8], change: i64) -> Result<Vec<u8>, Error>
             let text = "control: expected a number as Installed-Size";
             Error::new(ErrorKind::Malformed, text)
         })?;
+        // An estimate, which may have been too small before.
         let number = number.saturating_add_signed(change);
-        out.extend_from_slice(line.get(..name.len()).unwrap_or_default());
+        out.extend_from_slice(field);
         out.extend_from_slice(format!(" {number}").as_bytes());
-        let end = value.len() - value.trim_ascii_end().len();
-        out.extend_from_slice(value.get(value.len() - end..).unwrap_or_default());
+        out.extend_from_slice(value.split_at(value.trim_ascii_end().len()).1);
     }
     Ok(out)
 }

@@ -2,6 +2,7 @@
 
 use crate::codec::Codec;
 use crate::path::Shown;
+use crate::text::until;
 
 /// Use of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +88,7 @@ impl DebParts {
 
 /// Returns what is wrong with the contents of `debian-binary`, by their first bytes.
 pub(crate) fn format_fault(contents: &[u8]) -> Option<String> {
-    let line = contents.split(|&byte| matches!(byte, b'\n' | 0)).next().unwrap_or_default();
+    let line = until(contents, |byte| matches!(byte, b'\n' | 0));
     let minor = line.strip_prefix(b"2.");
     let is_known =
         minor.is_some_and(|minor| !minor.is_empty() && minor.iter().all(u8::is_ascii_digit));

@@ -8,10 +8,14 @@ use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Finding};
 use crate::hash::Hasher;
 use crate::limits::Options;
+use crate::member::Member;
+use crate::package::{PackageKind, sniff};
 use crate::path::MemberPath;
+use crate::reading::given;
 use crate::record::Record;
 use crate::rewrite::{Original, Replacement, RewriteOptions, Rewritten, rewrite_deb, rewrite_tar};
-use crate::walk::{Member, PackageKind, Visitor, sniff, walk};
+use crate::visitor::Visitor;
+use crate::walk::walk;
 use crate::wheel::{WheelEdit, check_wheel, read_record};
 use crate::zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMemberReader};
 
@@ -170,7 +174,7 @@ impl Read for CheckedReader<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.reader.read(buf)?;
         if let Some(hasher) = &mut self.hasher {
-            hasher.update(buf.get(..read).unwrap_or_default());
+            hasher.update(given(buf, read)?);
         }
         Ok(read)
     }

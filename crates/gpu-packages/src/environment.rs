@@ -103,7 +103,7 @@ pub struct DistributionFiles {
     pub faults: Vec<TreeFault>,
 }
 
-/// Returns whether a directory has distributions.
+/// Returns whether a directory has distributions; one that cannot be read has none.
 pub fn has_distributions(tree: &impl Tree) -> bool {
     tree.entries(b"").unwrap_or_default().iter().any(|(name, _)| is_info(name))
 }
@@ -128,7 +128,7 @@ pub fn site_depth<'n>(names: impl IntoIterator<Item = &'n [u8]>) -> usize {
     }
 }
 
-/// Returns the places of the directories with distributions in an environment.
+/// Returns the places of the directories with distributions in an environment. Directories that cannot be read have none.
 pub fn sites_in(tree: &impl Tree) -> Vec<Vec<u8>> {
     let mut libraries = vec![b"Lib".to_vec()];
     for library in [b"lib".as_slice(), b"lib64"] {
@@ -148,18 +148,22 @@ pub fn sites_in(tree: &impl Tree) -> Vec<Vec<u8>> {
 }
 
 /// Returns the places of the lists of installed files that lie in a directory of an environment: each `RECORD`, and
-/// conda's. A link or a device in the place of a directory of lists is returned as a list, which cannot be read.
+/// conda's. A link or a device in the place of a directory of lists, and a directory of lists that cannot be read, are
+/// returned as a list, which cannot be read. A directory that cannot be read has no lists.
 pub fn lists_in(tree: &impl Tree, directory: &[u8]) -> Vec<Vec<u8>> {
     let mut lists = Vec::new();
     for (name, kind) in tree.entries(directory).unwrap_or_default() {
         let place = join(directory, &name);
         match (&*name, kind) {
             (_, EntryKind::File) => {}
-            (b"conda-meta", EntryKind::Directory) => {
-                let files = tree.entries(&place).unwrap_or_default().into_iter();
-                let files = files.filter(|(name, _)| split_extension(name).1 == b"json");
-                lists.extend(files.map(|(name, _)| join(&place, &name)));
-            }
+            (b"conda-meta", EntryKind::Directory) => match tree.entries(&place) {
+                Ok(files) => {
+                    let files = files.into_iter().map(|(name, _)| name);
+                    let files = files.filter(|name| split_extension(name).1 == b"json");
+                    lists.extend(files.map(|name| join(&place, &name)));
+                }
+                Err(_) => lists.push(place),
+            },
             (b"conda-meta", EntryKind::Other) => lists.push(place),
             (name, _) if split_extension(name).1 != b"dist-info" => {}
             (_, EntryKind::Directory) => lists.push(join(&place, b"RECORD")),
@@ -421,7 +425,7 @@ impl<T: Tree> Distribution<T> {
         for module in modules.into_iter().collect::<BTreeSet<_>>() {
             let from = |name: &[u8]| {
                 let at = self.beside.partition_point(|(other, _)| **other < *name);
-                self.beside.get(at..).unwrap_or_default().iter()
+                self.beside.split_at(at).1.iter()
             };
             if let Some((name, EntryKind::Directory)) = from(&module).next()
                 && *name == module
@@ -500,13 +504,13 @@ fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
 
 /// Returns the last name in a path.
 fn last(path: &[u8]) -> &[u8] {
-    path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()
+    path.split_at(path.iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1)).1
 }
 
 /// Splits a name at its last point; the second part is empty if it has no extension.
 fn split_extension(name: &[u8]) -> (&[u8], &[u8]) {
     match name.iter().rposition(|&byte| byte == b'.').filter(|&at| at > 0) {
-        Some(at) => (name.get(..at).unwrap_or(name), name.get(at + 1..).unwrap_or_default()),
+        Some(at) => (name.split_at(at).0, name.split_at(at + 1).1),
         None => (name, &[]),
     }
 }
@@ -545,7 +549,7 @@ mod tests {
             for (path, _) in &self.0 {
                 let Some(rest) = path.as_bytes().strip_prefix(&start[..]) else { continue };
                 let mut names = rest.splitn(2, |&byte| byte == b'/');
-                let name = names.next().unwrap_or_default().to_vec();
+                let name = names.next().unwrap().to_vec();
                 let kind = names.next().map_or(EntryKind::File, |_| EntryKind::Directory);
                 entries.insert(name, kind);
             }
@@ -589,6 +593,38 @@ mod tests {
         let (found, _) = distributions(&sites[1..]);
         assert_eq!((found[0].name(), found[0].version()), ("foo-bar", "2.0"));
         assert_eq!(found[0].faults()[0].text, "expected Name and Version");
+    }
+
+    /// A tree whose directories of conda's lists cannot be read.
+    struct Closed(Files);
+
+    impl Tree for Closed {
+        fn entries(&self, directory: &[u8]) -> io::Result<Vec<(Vec<u8>, EntryKind)>> {
+            match last(directory) {
+                b"conda-meta" => Err(io::ErrorKind::PermissionDenied.into()),
+                _ => self.0.entries(directory),
+            }
+        }
+
+        fn look(&self, directory: &[u8], names: &BTreeSet<Vec<u8>>) -> io::Result<Vec<Looked>> {
+            self.0.look(directory, names)
+        }
+
+        fn read(&self, file: &[u8], most: u64) -> io::Result<Vec<u8>> {
+            self.0.read(file, most)
+        }
+    }
+
+    #[test]
+    fn lists_that_cannot_be_read_are_not_passed_over() {
+        let tree = Files(vec![
+            ("env/conda-meta/foo-1.json", "{}"),
+            ("env/conda-meta/history", ""),
+            ("env/foo-1.dist-info/RECORD", ""),
+        ]);
+        let record = &b"env/foo-1.dist-info/RECORD"[..];
+        assert_eq!(lists_in(&tree, b"env"), [b"env/conda-meta/foo-1.json", record]);
+        assert_eq!(lists_in(&Closed(tree), b"env"), [b"env/conda-meta", record]);
     }
 
     #[test]

@@ -67,6 +67,12 @@ impl Error {
         Self::new(ErrorKind::Refused, text)
     }
 
+    /// A state that cannot be, as [`internal!`](byte_parts::internal) tells it.
+    #[cold]
+    pub(crate) fn internal(text: &'static str) -> Self {
+        Self::from(io::Error::other(text))
+    }
+
     /// An error of the file itself, whatever its kind.
     #[cold]
     pub(crate) fn of_file(error: io::Error) -> Self {

@@ -5,6 +5,7 @@ use std::io::{self, BufRead, Read};
 use flate2::{Crc, Decompress, FlushDecompress, Status};
 
 use crate::error::{Error, ErrorKind};
+use crate::reading::{between, given};
 
 /// A decoder whose faults have places in the stream.
 pub(crate) struct Decoder<R> {
@@ -113,16 +114,16 @@ impl<R: BufRead> Decoder<R> {
     fn inflate(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let input = self.reader.fill_buf()?;
         let is_end = input.is_empty();
-        let (before, given) = (self.inflate.total_in(), self.inflate.total_out());
+        let (used, read) = (self.inflate.total_in(), self.inflate.total_out());
         let status = self.inflate.decompress(input, buf, FlushDecompress::None);
-        let used = self.inflate.total_in() - before;
-        let given = usize::try_from(self.inflate.total_out() - given).unwrap_or(usize::MAX);
-        self.reader.consume(usize::try_from(used).unwrap_or(usize::MAX));
-        self.at += used;
-        self.crc.update(buf.get(..given).unwrap_or_default());
+        let used = between(used, self.inflate.total_in())?;
+        let read = between(read, self.inflate.total_out())?;
+        self.reader.consume(used);
+        self.at += used as u64;
+        self.crc.update(given(buf, read)?);
         match status {
             Ok(Status::StreamEnd) => self.state = State::Trailer,
-            Ok(_) if is_end && given == 0 => {
+            Ok(_) if is_end && read == 0 => {
                 let text = "expected the rest of the deflate stream, found the end";
                 return Err(self.error(ErrorKind::Codec, text));
             }
@@ -133,7 +134,7 @@ impl<R: BufRead> Decoder<R> {
                 );
             }
         }
-        Ok(given)
+        Ok(read)
     }
 }
 

@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use codecs::Md5;
 use sha2::Digest as _;
 
+use crate::reading::given;
+
 /// A hash algorithm of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -237,7 +239,7 @@ pub fn hash_reader(algorithm: Algorithm, reader: &mut dyn Read) -> io::Result<(u
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        hasher.update(buf.get(..read).unwrap_or_default());
+        hasher.update(given(&buf, read)?);
         size += read as u64;
     }
 }

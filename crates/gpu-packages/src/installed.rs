@@ -180,11 +180,10 @@ impl InstalledList {
 /// Replaces size and hash of a row in JSON.
 fn change_object(json: &mut String, row: &CondaRow, size: u64, hash: &Hash) -> Result<(), Error> {
     let quoted = Value::from(row.path.as_str()).to_string();
-    let Some(object) = object_around(json, &format!("\"_path\": {quoted}")) else {
+    let Some((object, mut new)) = object_around(json, &format!("\"_path\": {quoted}")) else {
         let text = format!("no entry of {quoted} in the usual form");
         return Err(Error::new(ErrorKind::Unsupported, text));
     };
-    let mut new = json.get(object.clone()).unwrap_or_default().to_owned();
     if let Some(old) = &row.hash {
         let place = "\"sha256_in_prefix\": ";
         let (old, hash) = (format!("{place}\"{old}\""), format!("{place}\"{}\"", hash.to_hex()));
@@ -198,12 +197,12 @@ fn change_object(json: &mut String, row: &CondaRow, size: u64, hash: &Hash) -> R
     Ok(())
 }
 
-/// Returns the range of the innermost object of JSON around this text, which has no objects in it.
-fn object_around(json: &str, text: &str) -> Option<Range<usize>> {
+/// Returns the innermost object of JSON around this text, which has no objects in it, and its range.
+fn object_around(json: &str, text: &str) -> Option<(Range<usize>, String)> {
     let at = json.find(text)?;
     let start = json.get(..at)?.rfind('{')?;
     let end = at + json.get(at..)?.find('}')? + 1;
-    Some(start..end)
+    Some((start..end, json.get(start..end)?.to_owned()))
 }
 
 /// Notes of what files of an [`InstalledList`] are about to become, written before they get their names: after an interrupted run
@@ -239,7 +238,7 @@ impl InstalledNotes {
     /// Errors of [`Record::parse`].
     pub fn parse(text: &[u8]) -> Result<Self, Error> {
         let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
-        let record = Record::parse(text.get(..end).unwrap_or_default())?;
+        let record = Record::parse(text.split_at(end).0)?;
         let notes = record.rows().filter_map(|row| {
             let note = match (row.hash(), row.size()) {
                 (Some(hash), Some(size)) => Some((size, hash)),

@@ -1,6 +1,6 @@
 //! Bounds of the work on a package.
 
-use std::io::{self, Read, Seek};
+use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, ErrorKind};
@@ -50,6 +50,7 @@ impl Options {
     /// Returns the most bytes that are held in memory at one time, for a file of this length.
     #[must_use]
     pub fn held_of(&self, len: u64) -> u64 {
+        // Saturates far above what it is clamped to.
         let default = || len.saturating_mul(256).saturating_add(256 << 20).min(2 << 30);
         self.max_held.unwrap_or_else(default)
     }
@@ -58,6 +59,7 @@ impl Options {
 impl Options {
     /// Returns the most bytes that are decompressed of a file of this length.
     pub(crate) fn most_of(&self, len: u64) -> u64 {
+        // A factor of the caller may allow more than there can be.
         let expanded = len.saturating_mul(self.max_expansion).saturating_add(1 << 30);
         self.max_decompressed.min(expanded)
     }
@@ -121,68 +123,5 @@ impl<R: Read> Read for Counted<'_, R> {
         let read = self.reader.read(buf)?;
         self.allowance.take(read as u64)?;
         Ok(read)
-    }
-}
-
-/// Reads until the buffer is full or the stream ends, and returns the number of bytes.
-pub(crate) fn read_full(reader: &mut dyn Read, mut buf: &mut [u8]) -> io::Result<usize> {
-    let mut total = 0;
-    while !buf.is_empty() {
-        match reader.read(buf) {
-            Ok(0) => break,
-            Ok(read) => {
-                total += read;
-                buf = buf.get_mut(read..).unwrap_or_default();
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(total)
-}
-
-/// A reader of a known number of bytes of the file itself, whose errors are told from those of decoders. A file that ends before
-/// became shorter while it was read.
-pub(crate) struct Raw<R> {
-    pub(crate) reader: R,
-    left: u64,
-}
-
-impl<R: Read> Raw<R> {
-    pub(crate) fn new(reader: R, len: u64) -> Self {
-        Raw { reader, left: len }
-    }
-}
-
-impl<R: Seek> Raw<R> {
-    /// Passes over bytes that need not be read; fewer if the file ends.
-    pub(crate) fn skip(&mut self, len: u64) -> io::Result<u64> {
-        let len = len.min(self.left);
-        let by = i64::try_from(len).map_err(io::Error::other)?;
-        self.reader.seek_relative(by).map_err(Error::of_file)?;
-        self.left -= len;
-        Ok(len)
-    }
-}
-
-impl<R: Read> Read for Raw<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
-        if room == 0 {
-            return Ok(0);
-        }
-        match self.reader.read(buf.get_mut(..room).unwrap_or_default()) {
-            Ok(0) => {
-                let text = format!("the file ends {} bytes too early", self.left);
-                let error = io::Error::new(io::ErrorKind::UnexpectedEof, text);
-                Err(Error::of_file(error).into())
-            }
-            Ok(read) => {
-                self.left -= read as u64;
-                Ok(read)
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(error),
-            Err(error) => Err(Error::of_file(error).into()),
-        }
     }
 }

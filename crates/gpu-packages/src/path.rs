@@ -151,7 +151,7 @@ pub fn unsafe_name(name: &[u8]) -> Option<&'static str> {
 pub(crate) fn without_dot(mut name: &[u8]) -> &[u8] {
     while let Some(rest) = name.strip_prefix(b"./") {
         let slashes = rest.iter().take_while(|&&byte| byte == b'/').count();
-        name = rest.get(slashes..).unwrap_or_default();
+        name = rest.split_at(slashes).1;
     }
     name
 }

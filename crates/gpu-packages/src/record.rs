@@ -7,6 +7,7 @@ use std::ops::Range;
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::hash::{Algorithm, Hash};
 use crate::path::{MemberPath, Shown};
+use crate::text::until;
 
 /// A `RECORD`: CSV rows of path, hash and size.
 ///
@@ -171,6 +172,7 @@ impl Record {
                 // A blank line.
                 continue;
             }
+            // A row may lack both fields.
             rows.push(Row {
                 path,
                 hash: hash.map(|(value, _)| value).unwrap_or_default(),
@@ -252,7 +254,7 @@ impl Record {
         indices.len()
     }
 
-    /// Returns the numbers of the rows of a path.
+    /// Returns the numbers of the rows of a path, if there are any.
     fn rows_of(&mut self, path: &[u8]) -> Vec<usize> {
         let rows = &self.rows;
         let index = self.by_path.get_or_insert_with(|| {
@@ -269,24 +271,28 @@ impl Record {
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.text.len());
-        let mut at = 0;
+        let (mut rest, mut at) = (&self.text[..], 0);
+        // Places follow each other.
+        let mut replace = |place: &Range<usize>, new: &[u8]| {
+            let (before, after) = rest.split_at(place.start - at);
+            out.extend_from_slice(before);
+            out.extend_from_slice(new);
+            (rest, at) = (after.split_at(place.len()).1, place.end);
+        };
         for row in &self.rows {
             if row.is_removed {
-                out.extend_from_slice(self.text.get(at..row.whole.start).unwrap_or_default());
-                at = row.whole.end;
+                replace(&row.whole, b"");
             } else if let (Some((hash, size)), Some((new_hash, new_size))) = (&row.fields, &row.new)
             {
                 for (place, old, new) in [(hash, &row.hash, new_hash), (size, &row.size, new_size)]
                 {
                     if new != old {
-                        out.extend_from_slice(self.text.get(at..place.start).unwrap_or_default());
-                        out.extend_from_slice(new);
-                        at = place.end;
+                        replace(place, new);
                     }
                 }
             }
         }
-        out.extend_from_slice(self.text.get(at..).unwrap_or_default());
+        out.extend_from_slice(rest);
         out
     }
 }
@@ -329,8 +335,8 @@ pub(crate) fn compare_record(
     }
     let unlisted = files.keys().filter(|&name| !listed.contains(name));
     let is_exempt = |name: &[u8]| {
-        let own = name.strip_prefix(directory).unwrap_or_default();
-        matches!(own, b"/RECORD" | b"/RECORD.jws" | b"/RECORD.p7s")
+        let own = name.strip_prefix(directory);
+        matches!(own, Some(b"/RECORD" | b"/RECORD.jws" | b"/RECORD.p7s"))
     };
     for name in unlisted.filter(|name| !is_exempt(name)) {
         compared.add(name, "RECORD does not list it".into());
@@ -348,11 +354,11 @@ impl Compared {
 
 /// Returns the value of the field at a position, and where it ends.
 fn field(text: &[u8], start: usize) -> Result<(Vec<u8>, usize), Error> {
-    let ends = |byte: &u8| matches!(byte, b',' | b'\n' | b'\r');
-    let rest = text.get(start..).unwrap_or_default();
+    let ends = |byte| matches!(byte, b',' | b'\n' | b'\r');
+    let (_, rest) = text.split_at(start);
     if rest.first() != Some(&b'"') {
-        let end = rest.iter().position(ends).unwrap_or(rest.len());
-        return Ok((rest.get(..end).unwrap_or_default().to_vec(), start + end));
+        let value = until(rest, ends);
+        return Ok((value.to_vec(), start + value.len()));
     }
     let mut value = Vec::new();
     let mut at = 1;
@@ -375,8 +381,7 @@ fn field(text: &[u8], start: usize) -> Result<(Vec<u8>, usize), Error> {
     }
     at += 1;
     // Text after the closing quote belongs to the field, as Python's reader has it.
-    let rest = rest.get(at..).unwrap_or_default();
-    let end = rest.iter().position(ends).unwrap_or(rest.len());
-    value.extend_from_slice(rest.get(..end).unwrap_or_default());
-    Ok((value, start + at + end))
+    let more = until(rest.split_at(at).1, ends);
+    value.extend_from_slice(more);
+    Ok((value, start + at + more.len()))
 }

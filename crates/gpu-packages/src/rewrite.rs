@@ -1,23 +1,19 @@
-//! Tar files and Debian packages with other contents in some members.
+//! Tar files with other contents in some members, and packages of them.
 
-use std::collections::HashSet;
+mod deb;
+
 use std::fmt;
-use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::io::{self, Cursor, Read, Write};
 
-use byte_parts::Source;
-use zerocopy::IntoBytes;
-
-use crate::ar;
-use crate::codec::Codec;
-use crate::deb::{DebRecords, set_installed_size};
-use crate::deb_parts::{DebParts, Role, format_fault};
+use crate::codec::decoded;
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
-use crate::limits::{Allowance, Raw, read_full};
+use crate::limits::Allowance;
 use crate::names::Names;
 use crate::path::{Shown, without_dot};
+use crate::reading::{given, read_full};
 use crate::tar::{Expanded, TarKind, TarMember, TarReader, headers_with_size, padding};
-use crate::walk::{Decoded, read_held};
+pub use deb::rewrite_deb;
 
 /// New contents of a member of a tar file: a stream of a known size.
 pub struct Replacement<'a> {
@@ -107,8 +103,8 @@ impl RewriteOptions {
 pub struct Original<'r> {
     size: u64,
     head: &'r [u8],
-    /// The bytes of the head that were read.
-    at: usize,
+    /// The bytes of the head that were not read.
+    unread: &'r [u8],
     rest: &'r mut dyn Read,
     is_read: bool,
 }
@@ -136,16 +132,7 @@ impl Original<'_> {
 impl Read for Original<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         self.is_read = true;
-        let left = self.head.get(self.at..).unwrap_or_default();
-        if left.is_empty() {
-            return self.rest.read(buf);
-        }
-        let len = left.len().min(buf.len());
-        if let (Some(to), Some(from)) = (buf.get_mut(..len), left.get(..len)) {
-            to.copy_from_slice(from);
-        }
-        self.at += len;
-        Ok(len)
+        if self.unread.is_empty() { self.rest.read(buf) } else { self.unread.read(buf) }
     }
 }
 
@@ -215,19 +202,15 @@ impl Rewritten {
 /// that is sparse or shares its name with another, for new contents of another size than was said, and for contents that
 /// were read and not given back; errors of `replace`, the reader and the writer.
 pub fn rewrite_tar<'a>(
-    mut old: impl Read,
+    old: impl Read,
     new: impl Write,
     options: &RewriteOptions,
     mut replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
 ) -> Result<Rewritten, Error> {
-    let mut head = [0; 16];
-    let read = read_full(&mut old, &mut head)?;
-    let head = head.get(..read).unwrap_or_default();
-    let codec = Codec::sniff(head);
+    let decoder = decoded(old)?;
+    let mut out = decoder.codec.encoder(new, options.level)?;
     let allowance = Allowance::new(options.max_decompressed);
-    let decoder = Decoded { reader: codec.decoder(head.chain(old))?, codec };
     let decoder = allowance.count(decoder);
-    let mut out = codec.encoder(new, options.level)?;
     let mut rewritten = Rewritten::default();
     let mut tar = TarReader::new(decoder);
     let mut names = Names::default();
@@ -236,30 +219,27 @@ pub fn rewrite_tar<'a>(
         let name = without_dot(member.name());
         names.repeats(name, member.kind() == TarKind::Directory);
         let mut stored = [0; 512];
-        let mut stored = stored.get_mut(..).unwrap_or_default();
+        // The first bytes, if they were read.
+        let mut head: &[u8] = &[];
         let mut replacement = None;
         if member.kind() == TarKind::File {
             let expansion = tar.take_expansion();
-            let read = read_full(&mut tar, stored)?;
-            stored = stored.get_mut(..read).unwrap_or_default();
+            head = read_full(&mut tar, &mut stored)?;
             let (mut zeros, mut sparse) = ([0; 512], SparseFile(name));
             let (head, rest): (&[u8], &mut dyn Read) = match expansion {
-                None => (&*stored, &mut tar),
+                None => (head, &mut tar),
                 Some(expansion) => {
-                    let mut expanded = Expanded { expansion, stored: &*stored };
-                    let read = read_full(&mut expanded, &mut zeros)?;
-                    (zeros.get(..read).unwrap_or_default(), &mut sparse)
+                    let mut expanded = Expanded { expansion, stored: head };
+                    (read_full(&mut expanded, &mut zeros)?, &mut sparse)
                 }
             };
             let size = member.size();
-            let mut original = Original { size, head, at: 0, rest, is_read: false };
+            let mut original = Original { size, head, unread: head, rest, is_read: false };
             replacement = replace(name, &mut original)?;
             if original.is_read && replacement.is_none() {
                 let text = "contents that were read and stay: expected them back";
                 return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(name)));
             }
-        } else {
-            stored = &mut [];
         }
         match replacement {
             Some(Replacement { kind: Kind::Removal, .. }) => {
@@ -275,7 +255,7 @@ pub fn rewrite_tar<'a>(
             }
             None => {
                 out.write_all(&member.headers)?;
-                copy_contents(&mut (&*stored).chain(&mut tar), &mut out, &member)?;
+                copy_contents(&mut head.chain(&mut tar), &mut out, &member)?;
             }
         }
     }
@@ -314,9 +294,11 @@ fn copy_contents(tar: &mut dyn Read, out: &mut dyn Write, member: &TarMember) ->
         let text = format!("tar: expected {} bytes, found {copied}", member.stored);
         return Err(Error::at(ErrorKind::Truncated, member.offset(), text));
     }
-    let zeros = padding(copied);
-    let zeros = u64::try_from(zeros).unwrap_or(0);
-    io::copy(&mut io::repeat(0).take(zeros), out)?;
+    write_padding(out, copied)
+}
+
+fn write_padding(out: &mut dyn Write, size: u64) -> Result<(), Error> {
+    io::copy(&mut io::repeat(0).take(padding(size)), out)?;
     Ok(())
 }
 
@@ -336,14 +318,14 @@ fn write_member(
     // One more byte tells a stream that is too long.
     let mut bounded = contents.by_ref().take(size);
     let written = io::copy(&mut bounded, &mut hashed)?;
-    let is_longer = read_full(&mut *contents, &mut [0])? > 0;
+    let is_longer = !read_full(&mut *contents, &mut [0])?.is_empty();
     if written != size || is_longer {
         let found = if is_longer { "more".to_owned() } else { written.to_string() };
         let text = format!("new contents: expected {size} bytes, found {found}");
         return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(name)));
     }
     let md5 = hashed.hasher.finish();
-    out.write_all(&vec![0; padding(size)])?;
+    write_padding(out, size)?;
     let path = name.to_vec();
     Ok(Change { path, old_size: member.size(), new_size: size, md5: Some(md5) })
 }
@@ -356,209 +338,11 @@ struct Hashed<'a> {
 impl Write for Hashed<'_> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         let written = self.writer.write(buf)?;
-        self.hasher.update(buf.get(..written).unwrap_or_default());
+        self.hasher.update(given(buf, written)?);
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
-    }
-}
-
-/// The most bytes of `control` and `md5sums`.
-const MAX_RECORD: u64 = 64 << 20;
-
-/// Writes a Debian package again, with new contents in some files. `replace` is asked for each regular file by its
-/// installed path. `md5sums` and `Installed-Size` follow. Compressed parts are held in memory, and compressed by the
-/// codecs that they have. Without a change the output is the input.
-///
-/// # Errors
-///
-/// [`NotAPackage`](ErrorKind::NotAPackage); [`Signed`](ErrorKind::Signed) for a signed package; errors of
-/// [`rewrite_tar`].
-pub fn rewrite_deb<'a>(
-    mut old: impl Read + Seek,
-    mut new: impl Write,
-    options: &RewriteOptions,
-    replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
-) -> Result<Rewritten, Error> {
-    let parts = Part::read_all(&mut old)?;
-    let (data, control) = Part::find(&parts, &mut old)?;
-    let mut new_data = Vec::new();
-    let mut rewritten = rewrite_tar(data.open(&mut old)?, &mut new_data, options, replace)?;
-    if rewritten.changed.is_empty() {
-        old.seek(SeekFrom::Start(0))?;
-        io::copy(&mut old, &mut new)?;
-        new.flush()?;
-        return Ok(rewritten);
-    }
-    let is_signature = |part: &Part| part.header.name.starts_with(b"_gpg");
-    if let Some(part) = parts.iter().find(|part| is_signature(part) && !options.drops_signature) {
-        let text = "the package is signed, and a change makes the signature invalid";
-        return Err(
-            Error::at(ErrorKind::Signed, part.at, text).while_reading(Shown(&part.header.name))
-        );
-    }
-    let kib = |size: u64| i64::try_from(size.div_ceil(1024)).unwrap_or(i64::MAX);
-    let change = rewritten.changed.iter().fold(0i64, |sum, change| {
-        sum.saturating_add(kib(change.new_size)).saturating_sub(kib(change.old_size))
-    });
-    let mut unlisted = Vec::new();
-    let mut records = control.records(&mut old)?;
-    for (name, text) in &mut records {
-        if name == b"control" {
-            *text = set_installed_size(text, change)?;
-        } else {
-            let mut sums = DebRecords::parse(text);
-            for change in &rewritten.changed {
-                let is_listed = match &change.md5 {
-                    Some(md5) => sums.replace(&change.path, md5),
-                    None => {
-                        sums.remove(&change.path);
-                        continue;
-                    }
-                };
-                if !is_listed {
-                    unlisted.push(change.path.clone());
-                }
-            }
-            *text = sums.to_vec();
-        }
-    }
-    rewritten.unlisted = unlisted;
-    let mut new_control = Vec::new();
-    rewrite_tar(control.open(&mut old)?, &mut new_control, options, |name, _| {
-        let record = records.iter().find(|(record, _)| record == name);
-        Ok(record.map(|(_, text)| Replacement::from_bytes(text.clone())))
-    })?;
-    new.write_all(ar::MAGIC)?;
-    for part in &parts {
-        let name = &part.header.name;
-        if is_signature(part) {
-            continue;
-        }
-        let size = match () {
-            () if name == &data.header.name => {
-                write_part(&mut new, part, &new_data)?;
-                new_data.len() as u64
-            }
-            () if name == &control.header.name => {
-                write_part(&mut new, part, &new_control)?;
-                new_control.len() as u64
-            }
-            () => {
-                new.write_all(part.header.fields.as_bytes())?;
-                io::copy(&mut part.open(&mut old)?, &mut new)?;
-                part.header.size
-            }
-        };
-        if size % 2 == 1 {
-            new.write_all(b"\n")?;
-        }
-    }
-    new.flush()?;
-    Ok(rewritten)
-}
-
-fn write_part(new: &mut dyn Write, part: &Part, contents: &[u8]) -> Result<(), Error> {
-    let header = ar::header_with_size(&part.header, contents.len() as u64)?;
-    new.write_all(header.as_bytes())?;
-    new.write_all(contents)?;
-    Ok(())
-}
-
-/// Name and text of a record.
-type NamedText = (Vec<u8>, Vec<u8>);
-
-/// A member of the archive around a Debian package.
-struct Part {
-    header: ar::Header,
-    at: u64,
-}
-
-impl Part {
-    fn read_all(old: &mut (impl Read + Seek)) -> Result<Vec<Part>, Error> {
-        let mut source = Source::new(old)?;
-        let len = source.len();
-        if source.peek(&(0..len), ar::DEB.len())? != ar::DEB {
-            let text = "expected a Debian package, !<arch> and debian-binary";
-            return Err(Error::new(ErrorKind::NotAPackage, text));
-        }
-        let mut at = ar::MAGIC.len() as u64;
-        let mut parts: Vec<Part> = Vec::new();
-        let mut names = HashSet::new();
-        while at < len {
-            let header = source.peek(&(at..len), ar::HEADER)?;
-            let Some(header) = ar::next_header(&mut &header[..], at)? else { break };
-            let start = at + ar::HEADER as u64;
-            let end = start + header.size;
-            if end > len {
-                let text = format!("deb: a member ends at {end:#x}, the file at {len:#x}");
-                return Err(Error::at(ErrorKind::Truncated, at, text));
-            }
-            if !names.insert(header.name.clone()) {
-                let text = format!("deb: two members have the name {}", Shown(&header.name));
-                return Err(Error::at(ErrorKind::Malformed, at, text));
-            }
-            parts.push(Part { header, at });
-            at = end + end % 2;
-        }
-        Ok(parts)
-    }
-
-    /// Returns the parts that dpkg reads: files and records.
-    fn find<'p>(
-        parts: &'p [Part],
-        old: &mut (impl Read + Seek),
-    ) -> Result<(&'p Part, &'p Part), Error> {
-        let (mut data, mut control) = (None, None);
-        let mut order = DebParts::default();
-        for part in parts {
-            let (role, mut fault) = order.next(&part.header.name);
-            match role {
-                Role::Data(_) => data = Some(part),
-                Role::Control(_) => control = Some(part),
-                Role::Other if part.header.name == b"debian-binary" => {
-                    let mut head = Vec::new();
-                    part.open(old)?.take(16).read_to_end(&mut head)?;
-                    fault = fault.or_else(|| format_fault(&head));
-                }
-                Role::Other => {}
-            }
-            if let Some(text) = fault {
-                let error = Error::at(ErrorKind::Refused, part.at, format!("deb: {text}"));
-                return Err(error.while_reading(Shown(&part.header.name)));
-            }
-        }
-        data.zip(control).ok_or_else(|| {
-            let text = "deb: expected control.tar and data.tar";
-            Error::new(ErrorKind::Malformed, text)
-        })
-    }
-
-    fn open<'o>(&self, old: &'o mut (impl Read + Seek)) -> Result<impl Read + 'o, Error> {
-        old.seek(SeekFrom::Start(self.at + ar::HEADER as u64))?;
-        Ok(Raw::new(old, self.header.size))
-    }
-
-    /// Reads `control` and `md5sums`.
-    fn records(&self, old: &mut (impl Read + Seek)) -> Result<Vec<NamedText>, Error> {
-        let mut reader = self.open(old)?;
-        let mut head = [0; 16];
-        let read = read_full(&mut reader, &mut head)?;
-        let head = head.get(..read).unwrap_or_default();
-        let mut tar = TarReader::new(Codec::sniff(head).decoder(head.chain(reader))?);
-        let mut records: Vec<NamedText> = Vec::new();
-        while let Some(member) = tar.next_member()? {
-            let name = without_dot(member.name());
-            let is_known = records.iter().any(|(known, _)| known == name);
-            if matches!(name, b"control" | b"md5sums")
-                && member.kind() == TarKind::File
-                && !is_known
-            {
-                records.push((name.to_vec(), read_held(&mut tar, MAX_RECORD)?));
-            }
-        }
-        Ok(records)
     }
 }

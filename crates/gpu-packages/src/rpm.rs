@@ -10,10 +10,11 @@
 use std::io::{self, Read};
 
 use zerocopy::big_endian::U32;
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned, transmute_ref};
 
 use crate::error::{Error, ErrorKind};
-use crate::limits::read_full;
+use crate::reading::read_full;
+use crate::text::until_nul;
 
 /// The first bytes of an RPM package.
 pub(crate) const MAGIC: [u8; 4] = [0xed, 0xab, 0xee, 0xdb];
@@ -60,20 +61,19 @@ impl Files {
 
     fn name(&self, at: usize) -> Option<Vec<u8>> {
         let directory = usize::try_from(self.indexes.get(&self.data, at)?).ok()?;
-        let directory = self.directories.get(directory).map_or(&[][..], |&at| self.text(at));
-        Some([directory, self.text(*self.bases.get(at)?)].concat())
+        let directory = self.directories.get(directory).map_or(Some(&[][..]), |&at| self.text(at));
+        Some([directory?, self.text(*self.bases.get(at)?)?].concat())
     }
 
-    fn text(&self, at: u32) -> &[u8] {
-        let rest = usize::try_from(at).ok().and_then(|at| self.data.get(at..));
-        rest.and_then(|rest| rest.split(|&byte| byte == 0).next()).unwrap_or_default()
+    fn text(&self, at: u32) -> Option<&[u8]> {
+        self.data.get(usize::try_from(at).ok()?..).map(until_nul)
     }
 }
 
 /// Reads everything before the payload, and returns what it says of the files.
 pub(crate) fn read_headers(reader: &mut dyn Read) -> Result<Files, Error> {
     let mut lead = [0; LEAD];
-    if read_full(reader, &mut lead)? < LEAD || !lead.starts_with(&MAGIC) {
+    if read_full(reader, &mut lead)?.len() < LEAD || !lead.starts_with(&MAGIC) {
         let text = "rpm: expected a lead of 96 bytes";
         return Err(Error::at(ErrorKind::Truncated, 0, text));
     }
@@ -113,7 +113,7 @@ struct IndexEntry {
 
 fn read_header(reader: &mut dyn Read, at: u64, is_main: bool) -> Result<(Files, u64), Error> {
     let mut intro = Intro::new_zeroed();
-    let read = read_full(reader, intro.as_mut_bytes())?;
+    let read = read_full(reader, intro.as_mut_bytes())?.len();
     if read < size_of::<Intro>() || intro.magic != [0x8e, 0xad, 0xe8, 1] {
         let text = "rpm: expected a header, 8e ad e8 01";
         return Err(Error::at(ErrorKind::Malformed, at, text));
@@ -133,19 +133,20 @@ fn read_header(reader: &mut dyn Read, at: u64, is_main: bool) -> Result<(Files, 
             Err(truncated(at, len, skipped))
         };
     }
-    let mut bytes = Vec::new();
-    let read = reader.take(len).read_to_end(&mut bytes)? as u64;
+    let (mut index, mut data) = (Vec::new(), Vec::new());
+    Read::take(&mut *reader, index_len).read_to_end(&mut index)?;
+    reader.take(intro.size.into()).read_to_end(&mut data)?;
+    let read = (index.len() + data.len()) as u64;
     if read < len {
         return Err(truncated(at, len, read));
     }
-    let split = usize::try_from(index_len).unwrap_or(usize::MAX);
-    let data = bytes.split_off(split.min(bytes.len()));
     // Each tag counts once, the last time that it is there: the values are read once, whatever their number.
     let mut lasts = [None; TAGS.len()];
-    for entry in <[IndexEntry]>::ref_from_bytes(&bytes).unwrap_or_default() {
+    for entry in index.as_chunks::<{ size_of::<IndexEntry>() }>().0 {
+        let entry: &IndexEntry = transmute_ref!(entry);
         let known = (entry.tag.get(), entry.kind.get());
-        if let Some(index) = TAGS.iter().position(|&tag| tag == known)
-            && let Some(last) = lasts.get_mut(index)
+        if let Some(nth) = TAGS.iter().position(|&tag| tag == known)
+            && let Some(last) = lasts.get_mut(nth)
         {
             let (start, count) = (entry.start.into(), entry.count.into());
             *last = Some(Values { start, count, at });

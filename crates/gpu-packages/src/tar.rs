@@ -8,10 +8,12 @@ use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
 
+use byte_parts::internal;
 use zerocopy::{FromBytes, FromZeros, IntoBytes, transmute_ref};
 
 use crate::error::{Error, ErrorKind, FindingKind};
-use crate::limits::read_full;
+use crate::reading::{read_full, read_part};
+use crate::text::until_nul;
 use pax::Pax;
 pub(crate) use sparse::Expanded;
 use sparse::{Expansion, SparseMap};
@@ -20,7 +22,7 @@ use wire::{Block, PartsBlock, SparseBlock};
 /// Size of a header, and unit of contents.
 pub(crate) const BLOCK: usize = 512;
 /// The longest extended header.
-const MAX_EXTENDED: u64 = 1 << 20;
+const MAX_EXTENDED: usize = 1 << 20;
 /// The longest chain of extended headers before one member.
 const MAX_HEADERS: usize = 4 << 20;
 
@@ -203,17 +205,11 @@ fn number(field: &[u8]) -> Option<u64> {
             .iter()
             .try_fold(0u64, |value, &byte| value.checked_mul(256)?.checked_add(u64::from(byte)));
     }
-    let text = field.split(|&byte| byte == 0).next().unwrap_or_default();
-    let text = text.trim_ascii();
+    let text = until_nul(field).trim_ascii();
     text.iter().try_fold(0u64, |value, &byte| {
         let digit = matches!(byte, b'0'..=b'7').then(|| u64::from(byte - b'0'))?;
         value.checked_mul(8)?.checked_add(digit)
     })
-}
-
-/// Returns the text of a field up to the first NUL.
-fn text(field: &[u8]) -> &[u8] {
-    field.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
 /// A header of a member.
@@ -228,7 +224,7 @@ struct Header {
 impl Header {
     /// Returns the name that the header itself has.
     fn name(&self) -> Vec<u8> {
-        let (name, prefix) = (text(&self.block.name), text(&self.block.prefix));
+        let (name, prefix) = (until_nul(&self.block.name), until_nul(&self.block.prefix));
         if self.block.magic == *b"ustar\0" && !prefix.is_empty() {
             [prefix, b"/", name].concat()
         } else {
@@ -311,9 +307,8 @@ impl<R: Read> TarReader<R> {
     }
 
     fn skip_contents(&mut self) -> Result<(), Error> {
-        let skip = self.left.saturating_add(self.padding);
-        let skipped = (self.skip)(&mut self.reader, skip)?;
-        self.at = self.at.saturating_add(skipped);
+        let skipped = (self.skip)(&mut self.reader, self.left + self.padding)?;
+        self.at += skipped;
         if skipped < self.left {
             let text = "tar: its contents end too early";
             return Err(Error::at(ErrorKind::Truncated, self.at, text));
@@ -326,7 +321,7 @@ impl<R: Read> TarReader<R> {
     fn read_header(&mut self, next: &mut Next) -> Result<Option<Header>, Error> {
         let mut block = Block::new_zeroed();
         let place = self.at;
-        let read = read_full(&mut self.reader, block.as_mut_bytes())?;
+        let read = read_full(&mut self.reader, block.as_mut_bytes())?.len();
         self.at += read as u64;
         if read == 0 && next.headers.is_empty() || read == BLOCK && block.as_bytes() == [0; BLOCK] {
             if next.is_extended {
@@ -334,7 +329,7 @@ impl<R: Read> TarReader<R> {
                 return Err(Error::at(ErrorKind::Malformed, place, text));
             }
             self.end = std::mem::take(&mut next.headers);
-            self.end.extend(block.as_bytes().get(..read).unwrap_or_default());
+            self.end.extend(block.as_bytes().iter().take(read));
             return Ok(None);
         }
         if read < BLOCK {
@@ -357,13 +352,11 @@ impl<R: Read> TarReader<R> {
     /// Reads the contents of an extended header.
     fn read_extension(&mut self, header: &Header, size: u64, next: &mut Next) -> Result<(), Error> {
         let data_at = next.headers.len();
-        self.read_extended(size, header.place, &mut next.headers)?;
-        let data = next.headers.get(data_at..).unwrap_or_default();
-        let data = data.get(..usize::try_from(size).unwrap_or(0)).unwrap_or_default();
+        let data = self.read_extended(size, header.place, &mut next.headers)?;
         next.is_extended |= header.block.type_flag != b'g';
         match header.block.type_flag {
-            b'L' => next.long_name = Some(text(data).to_vec()),
-            b'K' => next.long_link = Some(text(data).to_vec()),
+            b'L' => next.long_name = Some(until_nul(data).to_vec()),
+            b'K' => next.long_link = Some(until_nul(data).to_vec()),
             b'g' => {
                 let mut global = Pax::default();
                 global.read(data, data_at, header.place)?;
@@ -390,7 +383,12 @@ impl<R: Read> TarReader<R> {
         let type_flag = header.block.type_flag;
         // Links, directories and devices have no contents, whatever their size.
         self.left = if matches!(type_flag, b'1'..=b'6') { 0 } else { stored };
-        self.padding = self.left.next_multiple_of_block().saturating_sub(self.left);
+        self.padding = padding(self.left);
+        let padded = self.left.checked_add(self.padding);
+        if padded.and_then(|padded| padded.checked_add(self.at)).is_none() {
+            let text = format!("tar header: its size is {stored} bytes, more than a file has");
+            return Err(Error::at(ErrorKind::Malformed, header.place, text));
+        }
         let mut size = self.left;
         let is_file = !matches!(type_flag, b'1'..=b'6' | b'D' | b'V');
         let is_sparse = type_flag == b'S' || is_file && pax.sparse.is_some();
@@ -428,7 +426,7 @@ impl<R: Read> TarReader<R> {
                 _ => TarKind::File,
             },
             name,
-            link: link.unwrap_or_else(|| text(&header.block.link).to_vec()),
+            link: link.unwrap_or_else(|| until_nul(&header.block.link).to_vec()),
             size,
             mode: number(&header.block.mode).and_then(|mode| u32::try_from(mode).ok()).unwrap_or(0),
             offset: next.offset,
@@ -507,7 +505,7 @@ impl<R: Read> TarReader<R> {
             };
             self.left = left;
             lines += block.iter().map(|&byte| u64::from(byte == b'\n')).sum::<u64>();
-            let text = headers.get(start..).unwrap_or_default();
+            let (_, text) = headers.split_at(start);
             let needed = match wanted {
                 Some(needed) => needed,
                 None => match sparse::count_lines(text) {
@@ -527,7 +525,7 @@ impl<R: Read> TarReader<R> {
             return Ok(Err("it exceeds the limit of 4 MiB".into()));
         }
         let mut block = [0; BLOCK];
-        let read = read_full(&mut self.reader, &mut block)?;
+        let read = read_full(&mut self.reader, &mut block)?.len();
         self.at += read as u64;
         if read < BLOCK {
             let text = "tar: the map of a sparse file ends too early";
@@ -537,26 +535,31 @@ impl<R: Read> TarReader<R> {
         Ok(Ok(block))
     }
 
-    /// Reads the contents of an extended header, with padding.
-    fn read_extended(&mut self, size: u64, place: u64, to: &mut Vec<u8>) -> Result<(), Error> {
-        if size > MAX_EXTENDED {
+    /// Reads the contents of an extended header, with padding, and returns them without it.
+    fn read_extended<'t>(
+        &mut self,
+        size: u64,
+        place: u64,
+        to: &'t mut Vec<u8>,
+    ) -> Result<&'t [u8], Error> {
+        let Some(size) = usize::try_from(size).ok().filter(|&size| size <= MAX_EXTENDED) else {
             let text =
                 format!("tar: an extended header of {size} bytes exceeds the limit of 1 MiB");
             return Err(Error::at(ErrorKind::Limit, place, text));
-        }
-        let padded = size.next_multiple_of_block();
-        let read = self.reader.by_ref().take(padded).read_to_end(to)?;
+        };
+        let (start, padded) = (to.len(), size.next_multiple_of(BLOCK));
+        let read = self.reader.by_ref().take(padded as u64).read_to_end(to)?;
         self.at += read as u64;
-        if (read as u64) < padded {
+        if read < padded {
             let text = format!("tar: extended header of {size} bytes ends after {read}");
             return Err(Error::at(ErrorKind::Truncated, place, text));
         }
-        Ok(())
+        Ok(to.split_at(start).1.split_at(size).0)
     }
 
-    /// Returns the place in the tar file that is read next.
-    pub(crate) fn position(&self) -> u64 {
-        self.at
+    /// Returns the place of the contents of the member that are not read, as they are stored.
+    pub(crate) fn contents(&self) -> Range<u64> {
+        self.at..self.at + self.left
     }
 
     /// Returns all that follows the members: the block that ended the file, and the reader.
@@ -565,35 +568,21 @@ impl<R: Read> TarReader<R> {
     }
 }
 
-trait Blocks {
-    fn next_multiple_of_block(self) -> u64;
-}
-
-impl Blocks for u64 {
-    fn next_multiple_of_block(self) -> u64 {
-        self.checked_next_multiple_of(BLOCK as u64).unwrap_or(u64::MAX)
+/// Returns the number of bytes of padding after contents of this size.
+pub(crate) fn padding(size: u64) -> u64 {
+    match size % BLOCK as u64 {
+        0 => 0,
+        rest => BLOCK as u64 - rest,
     }
-}
-
-/// Returns the padding after contents of this size.
-pub(crate) fn padding(size: u64) -> usize {
-    usize::try_from(size.next_multiple_of_block().saturating_sub(size)).unwrap_or(0)
 }
 
 impl<R: Read> TarReader<R> {
     /// Reads bytes of the member as they are in the file.
     fn read_stored(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
-        if room == 0 {
-            return Ok(0);
-        }
-        let read = self.reader.read(buf.get_mut(..room).unwrap_or_default())?;
+        let read = read_part(&mut self.reader, &mut self.left, buf, |_| {
+            Error::at(ErrorKind::Truncated, self.at, "tar: its contents end too early")
+        })?;
         self.at += read as u64;
-        self.left -= read as u64;
-        if read == 0 {
-            let text = "tar: its contents end too early";
-            return Err(Error::at(ErrorKind::Truncated, self.at, text).into());
-        }
         Ok(read)
     }
 
@@ -628,9 +617,9 @@ pub(crate) fn headers_with_size(member: &TarMember, size: u64) -> Result<Vec<u8>
             None => return refuse("tar: the pax record of the size has no room for the new size"),
         }
     }
-    let rest = headers.get_mut(member.header_at..).unwrap_or_default();
+    let (_, rest) = headers.split_at_mut(member.header_at);
     let Ok((header, _)) = Block::mut_from_prefix(rest) else {
-        return refuse("tar: expected a header");
+        return Err(Error::internal(internal!("the headers of a member lack its own")));
     };
     let is_text = header.size.first().is_none_or(|byte| byte & 0x80 == 0);
     header.size = match format!("{size:011o}\0").as_bytes().try_into() {

@@ -10,9 +10,13 @@ use crate::deb::DebRecords;
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::hash::{Algorithm, Hash};
 use crate::limits::Options;
+use crate::member::{Member, MemberKind};
+use crate::package::PackageKind;
 use crate::path::{MemberPath, without_dot};
+use crate::reading::read_held;
 use crate::record::{Record, compare_record};
-use crate::walk::{Member, MemberKind, PackageKind, Sink, Visitor, read_held, walk_into};
+use crate::visitor::{Sink, Visitor};
+use crate::walk::walk_into;
 use crate::wheel::{read_record_at, record_place};
 use crate::zip::Zip;
 
@@ -70,6 +74,7 @@ pub fn verify_with(
         bytes: 0,
         recorded: 0,
         max_held,
+        room: max_held,
         walk_holds: 0,
     };
     let kind = walk_into(source.reader(), options, &mut checker)?;
@@ -101,8 +106,9 @@ struct Checker<'v> {
     members: u64,
     bytes: u64,
     recorded: u64,
-    /// The most bytes that are held, and the bytes that the walk holds.
+    /// The most bytes that are held, how many more may be, and the bytes that the walk holds.
     max_held: u64,
+    room: u64,
     walk_holds: u64,
 }
 
@@ -163,24 +169,26 @@ impl Checker<'_> {
         self.findings.push(Finding { path, kind, error });
     }
 
-    /// Returns how many further bytes may be held.
-    fn room(&self) -> u64 {
-        let held = self.packages.iter().map(|package| package.held).sum::<u64>();
-        // The walk asks before it takes more.
-        self.max_held.saturating_sub(self.walk_holds).saturating_sub(held)
+    /// Counts bytes that are held until the end of the innermost package.
+    fn count(&mut self, bytes: u64) -> Result<(), Error> {
+        let room = self.room.checked_sub(bytes).ok_or_else(|| self.exceeds())?;
+        if let Some(package) = self.packages.last_mut() {
+            package.held += bytes;
+            self.room = room;
+        }
+        Ok(())
     }
 
-    /// Counts bytes that are held until the end of the innermost package.
+    /// Counts bytes, and asks the visitor about them.
     fn take(&mut self, bytes: u64) -> Result<(), Error> {
-        let fits = bytes <= self.room();
-        let Some(package) = self.packages.last_mut() else { return Ok(()) };
-        package.held += bytes;
-        if fits && self.asks(self.walk_holds) {
-            return Ok(());
-        }
+        self.count(bytes)?;
+        if self.asks(self.walk_holds) { Ok(()) } else { Err(self.exceeds()) }
+    }
+
+    fn exceeds(&self) -> Error {
         let text =
             format!("the lists of its files exceed the limit of {} bytes held", self.max_held);
-        Err(Error::new(ErrorKind::Limit, text))
+        Error::new(ErrorKind::Limit, text)
     }
 
     /// Asks the visitor about what is held, with the bytes that the walk holds.
@@ -216,23 +224,28 @@ impl Sink for Checker<'_> {
     /// Reads the `RECORD`, which tells the hashes to compute.
     fn zip(&mut self, zip: &Zip, source: &mut Source<'_>) {
         let Some((directory, index)) = record_place(zip) else { return };
-        let record = match read_record_at(zip, index, source.reader(), self.room() / RECORD) {
+        let record = read_record_at(zip, index, source.reader(), self.room / RECORD);
+        let record = record.and_then(|record| {
+            self.count(record.len() as u64 * RECORD)?;
+            Ok(record)
+        });
+        let Some(package) = self.packages.last_mut() else { return };
+        let record = match record {
             Ok(record) => record,
             Err(error) => {
-                let path = self.packages.last().map(|package| package.path.clone());
-                return self.add(path.unwrap_or_default(), FindingKind::Record, error);
+                let path = package.path.clone();
+                return self.add(path, FindingKind::Record, error);
             }
         };
-        let Some(package) = self.packages.last_mut() else { return };
         let rows = record.rows().map(|row| (row.path().to_vec(), row.algorithm()));
         package.algorithms = rows.collect();
-        package.held = record.len() as u64 * RECORD;
         package.record = Some(record);
         package.directory = directory.to_vec();
     }
 
     fn leave(&mut self, result: &Result<(), Error>) {
         let Some(mut package) = self.packages.pop() else { return };
+        self.room += package.held;
         if result.is_ok() {
             package.compare();
             self.recorded += package.recorded;
@@ -257,7 +270,7 @@ impl Sink for Checker<'_> {
     }
 
     fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
-        let most = MAX_RECORD.min(self.room() / JSON);
+        let most = MAX_RECORD.min(self.room / JSON);
         let Some(place) = self.packages.last_mut().and_then(|package| package.list(member)) else {
             return self.visitor.member(member, contents);
         };
@@ -313,10 +326,10 @@ impl Sink for Checker<'_> {
     }
 
     fn hold(&mut self, bytes: u64) -> bool {
-        let before = std::mem::replace(&mut self.walk_holds, 0);
-        let fits = bytes <= self.room() && self.asks(bytes);
-        self.walk_holds = if fits { bytes } else { before };
-        fits
+        let room = (self.room + self.walk_holds).checked_sub(bytes);
+        let Some(room) = room.filter(|_| self.asks(bytes)) else { return false };
+        (self.room, self.walk_holds) = (room, bytes);
+        true
     }
 }
 

@@ -26,6 +26,7 @@ pub fn check_wheel(
     findings.extend(faults(zip));
     let files = zip.members().iter().filter(|member| !member.is_directory());
     let files = files.map(|member| (member.name(), (member.size(), None))).collect();
+    // A zip file without the directory has no records in it, which would not be listed.
     let directory = dist_info(zip).unwrap_or_default();
     let compared = compare_record(record, directory, &files, |_| false);
     findings.extend(compared.findings);
@@ -159,7 +160,8 @@ fn read_member(zip: &Zip, index: usize, reader: impl ReadSeek, max: u64) -> Resu
 /// letters, digits, `_` and `.`.
 pub fn wheel_file_name(name: &str, build: &str) -> Result<String, Error> {
     check_build_tag(build)?;
-    let parts: Vec<_> = name.strip_suffix(".whl").unwrap_or_default().split('-').collect();
+    let parts = name.strip_suffix(".whl").into_iter().flat_map(|stem| stem.split('-'));
+    let parts: Vec<_> = parts.collect();
     match parts[..] {
         [name, version, python, abi, platform] | [name, version, _, python, abi, platform] => {
             Ok(format!("{name}-{version}-{build}-{python}-{abi}-{platform}.whl"))
@@ -371,14 +373,14 @@ fn set_build(text: &[u8], build: &str) -> Vec<u8> {
     let old = lines.iter().take(head).position(|line| is_field(line, b"build:"));
     let tag = lines.iter().take(head).position(|line| is_field(line, b"tag:"));
     let at = old.or(tag).unwrap_or(head);
-    let mut out = lines.get(..at).unwrap_or_default().concat();
+    let (before, after) = lines.split_at(at);
+    let mut out = before.concat();
     if !out.is_empty() && !out.ends_with(b"\n") {
         out.extend_from_slice(end);
     }
     out.extend_from_slice(format!("Build: {build}").as_bytes());
     out.extend_from_slice(end);
-    let rest = at + usize::from(old.is_some());
-    out.extend(lines.get(rest..).unwrap_or_default().concat());
+    out.extend(after.iter().skip(usize::from(old.is_some())).copied().flatten());
     out
 }
 

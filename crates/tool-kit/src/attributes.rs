@@ -30,6 +30,7 @@ pub fn seal(_file: &File) -> Option<&'static str> {
 #[cfg(unix)]
 pub fn other_names(metadata: &Metadata) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
+    // A file that was deleted has no name.
     let others = metadata.nlink().saturating_sub(1);
     let (names, keep) = if others == 1 { ("name", "keeps") } else { ("names", "keep") };
     (others > 0)

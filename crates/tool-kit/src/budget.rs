@@ -71,7 +71,8 @@ impl Account<'_> {
 
     /// Returns how many further bytes the work may hold.
     pub fn left(&self) -> u64 {
-        self.limit.saturating_sub(self.packages).saturating_sub(self.member)
+        // Both grow only while bytes are left.
+        self.limit - self.packages - self.member
     }
 
     /// Returns the most bytes that the work may hold.

@@ -66,8 +66,8 @@ impl Destination {
 
     /// Returns the path of the new file of this one.
     pub fn target(&self, file: &Path) -> PathBuf {
-        match (&self.output, self.directory(file)) {
-            (_, Some(directory)) => directory.join(file.file_name().unwrap_or_default()),
+        match (&self.output, self.directory(file).zip(file.file_name())) {
+            (_, Some((directory, name))) => directory.join(name),
             (Some(output), None) => output.clone(),
             (None, None) => file.to_owned(),
         }

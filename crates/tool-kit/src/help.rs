@@ -51,6 +51,7 @@ impl More {
     pub fn start(&self, terms: &[Terms]) -> String {
         let mut text = self.examples_under("Start here");
         let mut notes: Vec<String> = self.notes().collect();
+        // A text may have no notes.
         let last = notes.pop().unwrap_or_default();
         notes.iter().for_each(|note| text.push_str(&format!("\n{note}\n")));
         for (title, terms) in terms {

@@ -98,7 +98,7 @@ impl<F: Formatter> Formatter for Escaping<F> {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 write!(out, "\\u{unit:04x}")?;
             }
-            rest = others.get(c.len_utf8()..).unwrap_or_default();
+            (_, rest) = others.split_at(c.len_utf8());
         }
         out.write_all(rest.as_bytes())
     }

@@ -35,7 +35,7 @@ impl ListPlace {
 
     /// Returns the name of the file.
     pub fn name(&self) -> &OsStr {
-        self.relative.file_name().unwrap_or_default()
+        self.relative.file_name().unwrap_or(self.relative.as_os_str())
     }
 
     /// Returns the place of a file in the same directory.
@@ -110,8 +110,10 @@ impl Journal {
             let text = format!("{}: {}", Path::new(at.name()).display(), reason(&error));
             io::Error::new(error.kind(), text)
         })?;
-        let is_there = read.is_some();
-        let mut left = read.map(|(_, text)| text).unwrap_or_default();
+        let (is_there, mut left) = match read {
+            Some((_, text)) => (true, text),
+            None => (false, Vec::new()),
+        };
         // The last line may have been written in part.
         left.truncate(left.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1));
         Ok(Journal { list: list.clone(), at, file: None, is_there, left })

@@ -104,6 +104,7 @@ impl Opened {
 
     fn with_head(mut self) -> io::Result<Self> {
         let most = HEAD.min(self.metadata.len());
+        // So that it is read at once.
         let mut head = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
         Positioned::new(&self.file).take(most).read_to_end(&mut head)?;
         self.head = head;
@@ -174,15 +175,15 @@ const SMALL: u64 = 64 << 10;
 
 fn spool(from: &mut impl Read, MaxInput { max_input }: MaxInput) -> io::Result<File> {
     let mut first = Vec::new();
-    let mut from = from.take(max_input.saturating_add(1));
-    (&mut from).take(SMALL + 1).read_to_end(&mut first)?;
+    let mut input = from.take(max_input);
+    (&mut input).take(SMALL + 1).read_to_end(&mut first)?;
     let mut file = match first.len() as u64 {
         0..=SMALL => scratch::in_memory(COPY)?,
         _ => scratch::file(COPY)?,
     };
-    let copied = file.write_all(&first).and_then(|()| io::copy(&mut from, &mut file));
-    let copied = copied.map_err(|error| scratch::copying(COPY, error))? + first.len() as u64;
-    if copied > max_input {
+    let copied = file.write_all(&first).and_then(|()| io::copy(&mut input, &mut file));
+    copied.map_err(|error| scratch::copying(COPY, error))?;
+    if io::copy(&mut input.into_inner().take(1), &mut io::sink())? > 0 {
         let limit = style::size(max_input);
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,

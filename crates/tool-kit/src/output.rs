@@ -125,12 +125,10 @@ impl FilePlace {
         };
         let mut path = path.to_owned();
         for _ in 0..MOST_LINKS {
-            let name = path.file_name().unwrap_or_default().to_owned();
             // `name/` and `name/.` are directories.
             let bytes = path.as_os_str().as_encoded_bytes();
-            if name.is_empty() || !bytes.ends_with(name.as_encoded_bytes()) {
-                return Err(io::ErrorKind::IsADirectory.into());
-            }
+            let name = path.file_name().filter(|name| bytes.ends_with(name.as_encoded_bytes()));
+            let name = name.ok_or(io::ErrorKind::IsADirectory)?.to_owned();
             let directory = Arc::new(Directory::open(directory_of(&path))?);
             let existing = directory.look(&name)?;
             match existing {
@@ -568,7 +566,7 @@ pub fn plain_name(name: &str, extension: &str) -> String {
     while !name.is_char_boundary(end) {
         end -= 1;
     }
-    let mut name = name.get(..end).unwrap_or_default().to_owned();
+    let mut name = name.split_at(end).0.to_owned();
     if name.is_empty() || name.starts_with(['.', '-']) || is_device(&name) {
         name.insert(0, '_');
     }
@@ -583,7 +581,8 @@ pub fn plain_name(name: &str, extension: &str) -> String {
 
 /// Returns whether Windows takes the name for a device, whatever follows its first dot.
 fn is_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    let stem = stem.trim_end().to_ascii_uppercase();
     match stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT")) {
         Some(number) => number.len() == 1 && number.bytes().all(|byte| byte.is_ascii_digit()),
         None => ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].contains(&&stem[..]),

@@ -43,6 +43,7 @@ impl Threads {
 
     /// Returns [`count`](Self::count) as a `u32`.
     pub fn number(self) -> u32 {
+        // No machine has more.
         u32::try_from(self.count().get()).unwrap_or(u32::MAX)
     }
 
@@ -62,7 +63,7 @@ impl Threads {
             return (NonZeroUsize::MIN, self);
         };
         let at_once = self.count().min(things);
-        let each = usize::try_from(self.number()).unwrap_or(usize::MAX) / at_once;
+        let each = self.count().get() / at_once;
         let threads = u32::try_from(each).ok().and_then(NonZeroU32::new);
         (at_once, Threads { threads: threads.or(Some(NonZeroU32::MIN)) })
     }

@@ -53,7 +53,9 @@ impl Payload {
             Read::take(&mut file, wanted).read_to_end(&mut first)?;
             // A file that became shorter is an error when it is copied.
             let small = (is_small && first.len() as u64 == stamp.size()).then(|| first.clone());
-            first.truncate(usize::try_from(head).unwrap_or(usize::MAX));
+            if let Ok(head) = usize::try_from(head) {
+                first.truncate(head);
+            }
             let held = (!has_path).then_some(file);
             Ok((Payload { path: path.to_owned(), stamp, permissions, held, small }, first))
         };
@@ -183,12 +185,12 @@ const AT_ONCE: usize = 64 << 10;
 impl OpenPayload<'_> {
     /// Copies a part of the file; from a file to a file, the kernel does it for large ones.
     pub fn copy_to<W: Write + ?Sized>(&mut self, part: Range<u64>, out: &mut W) -> io::Result<()> {
-        let size = usize::try_from(part.end.saturating_sub(part.start));
+        let size = usize::try_from(part.end - part.start);
         if let Ok(size) = size
             && size <= AT_ONCE
         {
             self.buffer.resize(self.buffer.len().max(size), 0);
-            let bytes = self.buffer.get_mut(..size).unwrap_or_default();
+            let (bytes, _) = self.buffer.split_at_mut(size);
             let mut file = Positioned::new(self.file);
             let read = file.seek(SeekFrom::Start(part.start)).and_then(|_| file.read_exact(bytes));
             read.map_err(|error| at(self.path, &error))?;

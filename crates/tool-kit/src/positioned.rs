@@ -36,12 +36,12 @@ impl Holes {
     fn readable(&self, at: u64, len: u64) -> io::Result<u64> {
         let next = self.ranges.partition_point(|hole| hole.end <= at);
         match self.ranges.get(next) {
-            Some(hole) if hole.start <= at && len > 0 => {
+            Some(hole) if hole.start > at => Ok(len.min(hole.start - at)),
+            Some(_) if len > 0 => {
                 self.were_read.store(true, Ordering::Relaxed);
                 Err(io::Error::other("bytes of an image that were not kept"))
             }
-            Some(hole) => Ok(len.min(hole.start.saturating_sub(at))),
-            None => Ok(len),
+            _ => Ok(len),
         }
     }
 }
@@ -138,9 +138,9 @@ impl Read for Positioned<'_> {
             let readable = holes.readable(self.position, len as u64)?;
             len = usize::try_from(readable).unwrap_or(len);
         }
-        let place = self.start.saturating_add(self.position);
-        let read = read_at(file, buf.get_mut(..len).unwrap_or_default(), place)?;
-        self.position = self.position.saturating_add(read as u64);
+        let place = self.start + self.position;
+        let read = read_at(file, buf.split_at_mut(len).0, place)?;
+        self.position += read as u64;
         Ok(read)
     }
 }

@@ -48,8 +48,8 @@ pub fn directories_in(prefix: &Path) -> Vec<PathBuf> {
         let mut pythons: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
         pythons.sort();
         for python in pythons {
-            let name = python.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with("python") || name.starts_with("pypy") {
+            let name = python.file_name().map(|name| name.as_encoded_bytes());
+            if name.is_some_and(|name| name.starts_with(b"python") || name.starts_with(b"pypy")) {
                 found.push(python.join("site-packages"));
                 found.push(python.join("dist-packages"));
             }

@@ -56,7 +56,7 @@ impl Write for Retried<'_> {
         match self {
             Retried::File(file) => file.write(bytes),
             Retried::Counted(size) => {
-                *size = size.saturating_add(bytes.len() as u64);
+                *size += bytes.len() as u64;
                 Ok(bytes.len())
             }
         }

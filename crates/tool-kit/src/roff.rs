@@ -1,7 +1,6 @@
 //! Manual pages in the language of `man`, with the macros that every `man` knows; made of the definitions of commands.
 
-use std::fmt::Write;
-
+use byte_parts::internal;
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, Command};
 
@@ -218,8 +217,9 @@ impl Manual<'_> {
             page.subsection(title);
             for (name, _) in *commands {
                 let own = format!("{program}-{name}");
-                let about = self.command.find_subcommand(name).map(about).unwrap_or_default();
-                page.item(&format!("{}(1)", bold(&own)), &about);
+                let missing = || internal!("a group with a command that is not there").to_owned();
+                let purpose = self.command.find_subcommand(name).map_or_else(missing, about);
+                page.item(&format!("{}(1)", bold(&own)), &purpose);
                 names.push(own);
             }
         }
@@ -255,7 +255,7 @@ impl Manual<'_> {
     }
 }
 
-/// Returns the purpose of a command.
+/// Returns the purpose of a command; nothing where it has none.
 fn about(command: &Command) -> String {
     command.get_about().map(ToString::to_string).unwrap_or_default()
 }
@@ -266,8 +266,8 @@ fn is_flag(arg: &Arg) -> bool {
 
 /// Returns the names of the values of an argument.
 fn values(arg: &Arg) -> String {
-    let names = arg.get_value_names().unwrap_or_default();
-    let mut values: Vec<_> = names.iter().map(|name| italic(name)).collect();
+    let names = arg.get_value_names().into_iter().flatten();
+    let mut values: Vec<_> = names.map(|name| italic(name)).collect();
     if arg.is_positional() && matches!(arg.get_action(), ArgAction::Append) {
         values.push("...".to_owned());
     }
@@ -299,18 +299,18 @@ fn words(arg: &Arg) -> String {
 
 fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+    let first = chars.next();
+    first.into_iter().flat_map(char::to_uppercase).chain(chars).collect()
 }
 
 /// Returns text with its quoted commands in bold.
 fn text(prose: &str) -> String {
-    let mut parts = prose.split('`');
-    let mut formatted = escaped(parts.next().unwrap_or_default());
-    while let Some(typed) = parts.next() {
-        let _ = write!(formatted, "\\fB{}\\fR", escaped(typed));
-        formatted.push_str(&escaped_within(parts.next().unwrap_or_default()));
-    }
-    formatted
+    let parts = prose.split('`').enumerate().map(|(nth, part)| match nth {
+        0 => escaped(part),
+        _ if nth % 2 == 1 => format!("\\fB{}\\fR", escaped(part)),
+        _ => escaped_within(part),
+    });
+    parts.collect()
 }
 
 /// Returns text that is typed literally.

@@ -9,9 +9,9 @@ use std::path::Path;
 pub struct Stamp {
     size: u64,
     /// Seconds and nanoseconds.
-    modified: (i128, i128),
+    modified: (u64, u64),
     /// Device and number, where files have them.
-    file: (i128, i128),
+    file: (u64, u64),
 }
 
 impl Stamp {
@@ -31,18 +31,20 @@ impl Stamp {
         )
     }
 
-    /// Returns a stamp of the system's numbers: their types differ, and some systems return large ones as negative.
+    /// Returns a stamp of the system's numbers: their types differ, and some systems return large ones as negative. None has
+    /// more than 64 bits.
     #[cfg(unix)]
     pub fn from_parts<T: Into<i128>, N: Into<i128>>(
         size: impl Into<i128>,
         (seconds, nanoseconds): (T, N),
         (device, number): (impl Into<i128>, impl Into<i128>),
     ) -> Self {
-        fn unsigned(number: impl Into<i128>) -> i128 {
-            number.into().rem_euclid(1 << 64)
+        fn unsigned(number: impl Into<i128>) -> u64 {
+            let [a, b, c, d, e, f, g, h, ..] = number.into().to_le_bytes();
+            u64::from_le_bytes([a, b, c, d, e, f, g, h])
         }
         Stamp {
-            size: u64::try_from(unsigned(size)).unwrap_or(u64::MAX),
+            size: unsigned(size),
             modified: (unsigned(seconds), unsigned(nanoseconds)),
             file: (unsigned(device), unsigned(number)),
         }
@@ -53,10 +55,11 @@ impl Stamp {
     pub fn new(metadata: &fs::Metadata) -> Self {
         let modified = metadata.modified().ok();
         let since = modified.and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+        // Not every file system has times.
         let since = since.unwrap_or_default();
         Stamp {
             size: metadata.len(),
-            modified: (since.as_secs().into(), since.subsec_nanos().into()),
+            modified: (since.as_secs(), since.subsec_nanos().into()),
             file: (0, 0),
         }
     }

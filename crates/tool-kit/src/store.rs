@@ -4,8 +4,11 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
+
+use byte_parts::{Source, internal};
 
 use crate::budget::Account;
 use crate::opened::Opened;
@@ -126,7 +129,7 @@ impl Store {
                     is_end = (added as u64) < missing;
                 }
             }
-            at = start.saturating_add(chunk.len() as u64);
+            at = start + chunk.len() as u64;
             kept.write(&chunk, start, &holes)?;
             if is_last {
                 break;
@@ -136,7 +139,7 @@ impl Store {
             if let Some(hole) = holes.get(next).filter(|hole| hole.start <= at) {
                 let whole = (hole.end - at) / CHUNK as u64 * CHUNK as u64;
                 let skipped = io::copy(&mut contents.by_ref().take(whole), &mut io::sink())?;
-                at = at.saturating_add(skipped);
+                at += skipped;
             }
             chunk.clear();
             contents.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)?;
@@ -228,7 +231,7 @@ impl Read for StoreReader {
         let mut reader = self.store.reader();
         reader.seek(SeekFrom::Start(self.at))?;
         let read = reader.read(buf)?;
-        self.at = self.at.saturating_add(read as u64);
+        self.at += read as u64;
         Ok(read)
     }
 }
@@ -254,16 +257,17 @@ struct Kept<'h, 'b> {
 impl Kept<'_, '_> {
     /// Writes the bytes of a chunk at a place that lie in no hole.
     fn write(&mut self, chunk: &[u8], place: u64, holes: &[Range<u64>]) -> io::Result<()> {
-        let end = place.saturating_add(chunk.len() as u64);
+        let end = place + chunk.len() as u64;
         let mut at = place;
         let first = holes.partition_point(|hole| hole.end <= place);
-        let ends = Some(end..end);
-        for hole in holes.get(first..).unwrap_or_default().iter().cloned().chain(ends) {
+        let (_, holes) = holes.split_at(first);
+        let source = Source::of_bytes(chunk);
+        for hole in holes.iter().cloned().chain(iter::once(end..end)) {
             let part = at..hole.start.min(end);
             if part.start < part.end {
-                let [from, to] = [part.start, part.end]
-                    .map(|at| usize::try_from(at - place).unwrap_or(usize::MAX));
-                self.write_part(chunk.get(from..to).unwrap_or_default(), part.start)?;
+                let bytes = source.bytes(&(part.start - place..part.end - place));
+                let outside = || io::Error::other(internal!("a part outside of its chunk"));
+                self.write_part(bytes.ok_or_else(outside)?, part.start)?;
             }
             at = hole.end.max(at);
             if at >= end {
@@ -274,7 +278,7 @@ impl Kept<'_, '_> {
     }
 
     fn write_part(&mut self, bytes: &[u8], at: u64) -> io::Result<()> {
-        self.len = self.len.saturating_add(bytes.len() as u64);
+        self.len += bytes.len() as u64;
         hold(self.held, bytes.len() as u64)?;
         if self.is_in_memory && self.len > MOST_IN_MEMORY {
             let mut file = scratch::file(MEMBER)?;

@@ -191,19 +191,18 @@ pub fn files(n: usize) -> String {
 
 /// Returns a size like `1.4 MiB`: three digits at most, binary units, exact below 1024.
 pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if bytes < 1024 {
         return format!("{bytes} B");
     }
     let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    // 999.95 would round to 1000.0
-    while value >= 999.95 && unit + 1 < UNITS.len() {
+    for unit in ["KiB", "MiB", "GiB", "TiB", "PiB"] {
+        // 999.95 would round to 1000.0
+        if value < 999.95 {
+            return format!("{value:.1} {unit}");
+        }
         value /= 1024.0;
-        unit += 1;
     }
-    let unit = UNITS.get(unit).copied().unwrap_or_default();
-    format!("{value:.1} {unit}")
+    format!("{value:.1} EiB")
 }
 
 const BAR_CELLS: u128 = 8;

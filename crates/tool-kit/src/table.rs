@@ -114,14 +114,11 @@ impl Table {
     /// `fit` cells.
     pub fn print(&self, out: &mut Out<'_>, indent: &str, fit: usize) -> io::Result<()> {
         let mut shown = self.widths();
-        let line_width = |shown: &[Shown<'_>]| {
-            indent.len() + shown.iter().map(|shown| shown.width + 2).sum::<usize>()
-        };
         let least = |shown: &[Shown<'_>]| {
             let widths = shown.iter().map(|shown| shown.width.min(shown.column.prefers) + 2);
             indent.len() + widths.sum::<usize>()
         };
-        let fit = fit.saturating_add(2);
+        let fit = with_gap(fit);
         while least(&shown) > fit
             && let Some(at) = (0..shown.len())
                 .filter(|at| shown.get(*at).is_some_and(|shown| shown.column.leaves.is_some()))
@@ -129,7 +126,7 @@ impl Table {
         {
             shown.remove(at);
         }
-        let too_much = line_width(&shown).saturating_sub(fit);
+        let too_much = line_width(indent, &shown).saturating_sub(fit);
         for shown in shown.iter_mut().filter(|shown| shown.column.shrinks.is_some() && too_much > 0)
         {
             shown.width = shown.width.saturating_sub(too_much).max(NARROWEST.min(shown.width));
@@ -145,8 +142,7 @@ impl Table {
 
     /// Returns whether all columns fit into a terminal of this width.
     pub fn fits(&self, indent: &str, fit: usize) -> bool {
-        let width = self.widths().iter().map(|shown| shown.width + 2).sum::<usize>();
-        indent.len() + width <= fit.saturating_add(2)
+        line_width(indent, &self.widths()) <= with_gap(fit)
     }
 
     /// Returns whether all columns fit if the last one is as narrow as it may be.
@@ -155,8 +151,7 @@ impl Table {
         if let Some(last) = shown.last_mut() {
             last.width = last.width.min(NARROWEST);
         }
-        let width = shown.iter().map(|shown| shown.width + 2).sum::<usize>();
-        indent.len() + width <= fit.saturating_add(2)
+        line_width(indent, &shown) <= with_gap(fit)
     }
 
     /// Returns the columns that are not empty.
@@ -179,6 +174,17 @@ struct Shown<'t> {
     index: usize,
     column: &'t Column,
     width: usize,
+}
+
+/// Returns the width of a line, with a gap after each column.
+fn line_width(indent: &str, shown: &[Shown<'_>]) -> usize {
+    indent.len() + shown.iter().map(|shown| shown.width + 2).sum::<usize>()
+}
+
+/// Returns the width that a line may have with the gap after its last column, which is not printed.
+fn with_gap(fit: usize) -> usize {
+    // All cells there can be, where there is no terminal.
+    fit.saturating_add(2)
 }
 
 fn line(

@@ -223,9 +223,11 @@ mod signals {
     /// in the background. Ignored signals must stay ignored.
     #[cfg(target_os = "linux")]
     fn that_end_us() -> Vec<i32> {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        let status = std::fs::read_to_string("/proc/self/status").ok();
+        let ignored = status.as_deref().and_then(|status| {
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+            u64::from_str_radix(mask.trim(), 16).ok()
+        });
         match ignored {
             Some(mask) => {
                 let ends = |signal: &i32| mask >> (signal - 1) & 1 == 0;

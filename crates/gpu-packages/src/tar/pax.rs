@@ -45,8 +45,7 @@ impl Pax {
                 record.ok_or_else(|| bad("expected a record with its length"))?;
             let equals = record.iter().position(|&byte| byte == b'=');
             let equals = equals.ok_or_else(|| bad("expected '=' in a record"))?;
-            let (key, value) = record.split_at(equals);
-            let value = value.get(1..).unwrap_or_default();
+            let (key, value) = (record.split_at(equals).0, record.split_at(equals + 1).1);
             match key {
                 b"path" => self.name = Some(value.to_vec()),
                 b"linkpath" => self.link = Some(value.to_vec()),

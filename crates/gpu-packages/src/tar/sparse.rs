@@ -3,6 +3,7 @@
 use std::io::{self, Read};
 
 use super::BLOCK;
+use crate::reading::at_most;
 
 /// The parts of a sparse file that are stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,16 +79,15 @@ impl Expansion {
         };
         let is_stored = self.at >= start;
         let left = if is_stored { end - self.at } else { start - self.at };
-        let room = usize::try_from(left).unwrap_or(usize::MAX).min(buf.len());
-        let buf = buf.get_mut(..room).unwrap_or_default();
-        if room == 0 {
+        let buf = at_most(buf, left);
+        if buf.is_empty() {
             return Ok(0);
         }
         let read = if is_stored {
             stored(buf)?
         } else {
             buf.fill(0);
-            room
+            buf.len()
         };
         self.at += read as u64;
         if is_stored && self.at == end {

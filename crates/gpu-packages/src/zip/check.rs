@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use byte_parts::{ReadSeek, Source};
+use byte_parts::{ReadSeek, Source, Window};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::extra::{self, IN_EXTRA};
@@ -135,7 +135,7 @@ impl Zip {
                         layout.faults.push((index, FindingKind::Overlap, error));
                     }
                     before = before.max(placed.range.end);
-                    let areas = [self.central_extra(member), &placed.extra];
+                    let areas = [self.central(member)?.1, &placed.extra];
                     if let Some(text) =
                         areas.iter().find_map(|area| extra::fault(area, &member.name))
                     {
@@ -145,8 +145,9 @@ impl Zip {
                     layout.placed.push(placed);
                 }
                 Err(error) if error.kind() == ErrorKind::Malformed => {
-                    let end = member.offset.saturating_add(member.stored_size);
-                    before = before.max(end.max(next.min(end.saturating_add(LOCAL as u64))));
+                    // At most the start of the central directory.
+                    let end = member.offset + member.stored_size;
+                    before = before.max(end.max(next.min(end + LOCAL as u64)));
                     layout.faults.push((index, FindingKind::HeaderMismatch, error));
                 }
                 Err(error) => return Err(error),
@@ -189,22 +190,18 @@ impl Zip {
     ) -> Result<Placed, Error> {
         let bad = |text: String| Error::at(ErrorKind::Malformed, member.offset, text);
         let past_end = || bad("its local header reaches past the members".into());
-        let fixed_end = member.offset.saturating_add(LOCAL as u64);
-        if fixed_end > self.directory_at {
-            return Err(past_end());
-        }
+        let members = Window::new(&(0..self.directory_at));
+        let fixed = members.sized(member.offset, LOCAL as u64).ok_or_else(past_end)?;
         let mut header = LocalHeader::new_zeroed();
         source.read_exact_at(member.offset, header.as_mut_bytes())?;
         if header.signature != *b"PK\x03\x04" {
             return Err(bad("expected a local header, PK 3 4".into()));
         }
-        let data_at = fixed_end + u64::from(header.name_len) + u64::from(header.extra_len);
-        let data_end = data_at.saturating_add(member.stored_size);
-        if data_end > self.directory_at {
-            return Err(past_end());
-        }
-        let mut name = source.read_range(&(fixed_end..data_at))?;
-        let extra = name.split_off(name.len().min(header.name_len.get().into()));
+        let data_at =
+            fixed.end + u64::from(header.fields.name_len) + u64::from(header.fields.extra_len);
+        let data = members.sized(data_at, member.stored_size).ok_or_else(past_end)?;
+        let mut name = source.read_range(&(fixed.end..data.start))?;
+        let extra = name.split_off(name.len().min(header.fields.name_len.get().into()));
         if name != member.name {
             return Err(bad(format!("its local header has the name {}", Shown(&name))));
         }
@@ -215,20 +212,20 @@ impl Zip {
         };
         // Flags that concern how contents are stored.
         let flags = |flags: u16| flags & 0x2869;
-        if flags(header.flags.get()) != flags(member.flags) {
-            let (expected, found) = (u64::from(member.flags), u64::from(header.flags));
+        if flags(header.fields.flags.get()) != flags(member.flags) {
+            let (expected, found) = (u64::from(member.flags), u64::from(header.fields.flags));
             return Err(differs("flags", expected, found));
         }
-        if header.method != member.method {
-            let (expected, found) = (u64::from(member.method), u64::from(header.method));
+        if header.fields.method != member.method {
+            let (expected, found) = (u64::from(member.method), u64::from(header.fields.method));
             return Err(differs("method", expected, found));
         }
-        let (stored_size, size) = (header.stored_size.get(), header.size.get());
+        let (stored_size, size) = (header.fields.stored_size.get(), header.fields.size.get());
         let places = extra::places(&extra, size, stored_size, None)
             .ok_or_else(|| bad("the zip64 extra field of its local header is too short".into()))?;
         let has_descriptor = member.flags & DESCRIPTOR != 0;
         let numbers = [
-            ("CRC-32", u64::from(member.crc32), u64::from(header.crc32)),
+            ("CRC-32", u64::from(member.crc32), u64::from(header.fields.crc32)),
             ("size", member.size, extra::value(&extra, places.size, size)),
             (
                 "stored size",
@@ -241,10 +238,10 @@ impl Zip {
                 return Err(differs(what, expected, found));
             }
         }
-        let mut end = data_end;
+        let mut end = data.end;
         if has_descriptor {
             end = self
-                .descriptor(source, member, data_end, next)?
+                .descriptor(source, member, data.end, next)?
                 .ok_or_else(|| bad("expected its data descriptor after its data".into()))?;
         }
         Ok(Placed { index, header, extra, range: member.offset..end })
@@ -260,13 +257,10 @@ impl Zip {
     ) -> Result<Option<u64>, Error> {
         let bytes = source.peek(&(at..self.directory_at), 24)?;
         let mut ends = Vec::new();
-        for signature in [4, 0] {
-            if signature == 4 && !bytes.starts_with(b"PK\x07\x08") {
-                continue;
-            }
-            let rest = bytes.get(signature..).unwrap_or_default();
+        for signature in [&b"PK\x07\x08"[..], b""] {
+            let Some(rest) = bytes.strip_prefix(signature) else { continue };
             let expected = (member.crc32, member.stored_size, member.size);
-            let end = at + signature as u64;
+            let end = at + signature.len() as u64;
             if let Ok((long, _)) = Descriptor64::ref_from_prefix(rest)
                 && (long.crc32.get(), long.stored_size.get(), long.size.get()) == expected
             {

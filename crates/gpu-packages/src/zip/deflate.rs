@@ -12,6 +12,7 @@ use flate2::{Compress, Compression, FlushCompress};
 use super::ZipMember;
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
+use crate::reading::{between, read_at_most};
 
 /// New contents of a member, as they will be stored.
 #[derive(Clone)]
@@ -74,7 +75,7 @@ impl NewContents {
             let mut block = window.to_vec();
             let start = block.len();
             let read = contents.by_ref().take(BLOCK as u64).read_to_end(&mut block)?;
-            let new = block.get(start..).unwrap_or_default();
+            let (_, new) = block.split_at(start);
             crc.update(new);
             hasher.update(new);
             size += read as u64;
@@ -85,9 +86,10 @@ impl NewContents {
         let mut is_last = false;
         let jobs = std::iter::from_fn(|| {
             while ahead.len() < 2 && !is_last && failure.is_none() {
-                let window = ahead.back().map_or(&[][..], |(block, _): &(Vec<u8>, usize)| {
-                    block.get(block.len().saturating_sub(WINDOW)..).unwrap_or_default()
-                });
+                let before = ahead
+                    .back()
+                    .and_then(|(block, _): &(Vec<u8>, usize)| block.rchunks(WINDOW).next());
+                let window = before.unwrap_or(&[]);
                 match read_block(window) {
                     Ok(block) => {
                         let start = window.len();
@@ -111,7 +113,9 @@ impl NewContents {
             });
             for block in blocks {
                 data.extend_from_slice(&block?);
-                within(&data, most)?;
+                if data.len() as u64 > most {
+                    return Err(exceeds(most));
+                }
             }
             Ok(())
         });
@@ -156,9 +160,7 @@ impl NewContents {
     }
 
     fn store_most(contents: impl Read, most: u64) -> Result<Self, Error> {
-        let mut data = Vec::new();
-        contents.take(most.saturating_add(1)).read_to_end(&mut data)?;
-        within(&data, most)?;
+        let data = read_at_most(contents, most)?.ok_or_else(|| exceeds(most))?;
         let mut crc = flate2::Crc::new();
         crc.update(&data);
         let sha256 = Hash::of(Algorithm::Sha256, &data);
@@ -206,14 +208,10 @@ impl NewContents {
     }
 }
 
-/// Fails if there are more bytes than may be held.
-fn within(data: &[u8], most: u64) -> Result<(), Error> {
-    if data.len() as u64 > most {
-        let text = format!("the new contents of a member exceed the limit of {most} bytes");
-        Err(Error::new(ErrorKind::Limit, text))
-    } else {
-        Ok(())
-    }
+/// The error for more bytes than may be held.
+fn exceeds(most: u64) -> Error {
+    let text = format!("the new contents of a member exceed the limit of {most} bytes");
+    Error::new(ErrorKind::Limit, text)
 }
 
 fn parts_of(data: Vec<u8>) -> Parts {
@@ -256,8 +254,8 @@ fn deflate_block(
     loop {
         let (before_in, before_out) = (state.total_in(), out.len());
         let status = state.compress_vec(input, &mut out, flush).map_err(failed)?;
-        let read = usize::try_from(state.total_in() - before_in).unwrap_or(usize::MAX);
-        input = input.get(read..).unwrap_or_default();
+        let read = between(before_in, state.total_in())?;
+        (_, input) = input.split_at(read);
         let is_done = if is_final {
             status == flate2::Status::StreamEnd
         } else {

@@ -1,6 +1,6 @@
 //! Reading the central directory.
 
-use byte_parts::{ReadSeek, Source};
+use byte_parts::{ReadSeek, Source, internal};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::extra::{self, IN_EXTRA};
@@ -80,7 +80,7 @@ impl Zip {
     /// Returns how many bytes follow the comment of the end of central directory, and belong to no record.
     #[must_use]
     pub fn trailing(&self) -> usize {
-        self.tail.len().saturating_sub(self.ends.comment_end)
+        self.tail.len() - self.ends.comment_end
     }
 
     /// Returns the place of the first member; 0 if there is none.
@@ -108,8 +108,8 @@ impl Zip {
             if locator.signature == *b"PK\x06\x07" {
                 let (at, record) = zip64_end(source, &locator, locator_at)?;
                 zip64_at = Some(at);
-                // Some programs take the record at this place, whatever the locator says.
-                let nearest = locator_at.saturating_sub(ZIP64_END as u64);
+                // Some programs take the record at this place, whatever the locator says. A whole one ends before the locator.
+                let nearest = locator_at - ZIP64_END as u64;
                 has_two = at < nearest
                     && source.peek(&(nearest..locator_at), 4)?.starts_with(b"PK\x06\x06");
                 directory_end = at;
@@ -152,14 +152,17 @@ impl Zip {
             return Err(Error::at(ErrorKind::Limit, directory_at, text));
         }
         let tail = source.read_range(&(directory_at..len))?;
-        let in_tail = |at: u64| usize::try_from(at - directory_at).unwrap_or(usize::MAX);
-        let ends = Ends {
-            zip64: zip64_at.map(in_tail),
-            has_two,
-            end: in_tail(end_at),
-            comment_end: in_tail(end_of_comment.min(len)),
+        let in_tail = |at: u64| {
+            let place = usize::try_from(at - directory_at);
+            place.map_err(|_| Error::internal(internal!("more than the memory has was read")))
         };
-        let directory_size = usize::try_from(size).unwrap_or(usize::MAX);
+        let ends = Ends {
+            zip64: zip64_at.map(in_tail).transpose()?,
+            has_two,
+            end: in_tail(end_at)?,
+            comment_end: in_tail(end_of_comment.min(len))?,
+        };
+        let directory_size = in_tail(directory_at + size)?;
         let mut zip = Zip {
             len,
             base,
@@ -175,7 +178,7 @@ impl Zip {
     }
 
     fn read_members(&self, count: u64) -> Result<Vec<ZipMember>, Error> {
-        let directory = self.tail.get(..self.directory_size).unwrap_or_default();
+        let (directory, _) = self.tail.split_at(self.directory_size);
         let mut members = Vec::new();
         let mut at = 0;
         while at < directory.len() {
@@ -184,7 +187,7 @@ impl Zip {
             let bad = |text: String| {
                 Error::at(ErrorKind::Malformed, place, format!("central record {index}: {text}"))
             };
-            let record = directory.get(at..).unwrap_or_default();
+            let (_, record) = directory.split_at(at);
             if !record.starts_with(b"PK\x01\x02") {
                 return Err(bad("expected the signature PK 1 2".into()));
             }
@@ -193,11 +196,11 @@ impl Zip {
             let Ok((header, rest)) = CentralRecord::ref_from_prefix(record) else {
                 return Err(past(RECORD));
             };
-            let lens = [header.name_len, header.extra_len, header.comment_len];
+            let lens = [header.fields.name_len, header.fields.extra_len, header.comment_len];
             let end = RECORD + lens.into_iter().map(|len| usize::from(len.get())).sum::<usize>();
             let (name, extra, _) = header.split(rest).ok_or_else(|| past(end))?;
             let (stored_size, size, offset) =
-                (header.stored_size.get(), header.size.get(), header.offset.get());
+                (header.fields.stored_size.get(), header.fields.size.get(), header.offset.get());
             let places = extra::places(extra, size, stored_size, Some(offset));
             let places = places.ok_or_else(|| bad("its zip64 extra field is too short".into()))?;
             let shift = |value: u64| value.checked_add(self.base).filter(|&at| at < self.len);
@@ -206,9 +209,9 @@ impl Zip {
             let member = ZipMember {
                 name: name.to_vec(),
                 made_by: header.made_by.get(),
-                flags: header.flags.get(),
-                method: header.method.get(),
-                crc32: header.crc32.get(),
+                flags: header.fields.flags.get(),
+                method: header.fields.method.get(),
+                crc32: header.fields.crc32.get(),
                 stored_size,
                 size: extra::value(extra, places.size, size),
                 attributes: header.attributes.get(),
@@ -247,12 +250,13 @@ impl Zip {
 /// Returns the place of the end of central directory: the last whose comment ends with the file; else the last.
 fn find_end(source: &mut Source<'_>) -> Result<u64, Error> {
     let len = source.len();
+    // The longest comment may follow; a shorter file is searched as a whole.
     let start = len.saturating_sub(END as u64 + u64::from(u16::MAX));
     let text = "expected a zip file with an end of central directory, PK 5 6";
     let bytes = source.read_range(&(start..len))?;
     let mut last = None;
-    for at in (0..bytes.len().saturating_sub(END - 1)).rev() {
-        let record = bytes.get(at..).unwrap_or_default();
+    for at in (0..bytes.len()).rev() {
+        let (_, record) = bytes.split_at(at);
         let Ok((record, comment)) = EndOfDirectory::ref_from_prefix(record) else { continue };
         if record.signature != *b"PK\x05\x06" {
             continue;
@@ -284,8 +288,10 @@ fn has_end(source: &mut Source<'_>, is_script: bool) -> Result<bool, Error> {
     };
     let end = read_end(source, end_at)?;
     let ends_file = end_at + END as u64 + u64::from(end.comment_len) == len;
-    let directory_at = end_at.saturating_sub(end.directory_size.into());
-    let has_directory = source.peek(&(directory_at..end_at), 4)?.starts_with(b"PK\x01\x02");
+    let has_directory = match end_at.checked_sub(end.directory_size.into()) {
+        Some(at) => source.peek(&(at..end_at), 4)?.starts_with(b"PK\x01\x02"),
+        None => false,
+    };
     let is_one = end.volume == 0 && end.directory_volume == 0 && end.volume_count == end.count;
     Ok(if ends_file { has_directory || is_one } else { has_directory && is_script })
 }

@@ -40,7 +40,6 @@ const UNICODE_PATH: u16 = 0x7075;
 pub(super) fn fault(area: &[u8], name: &[u8]) -> Option<String> {
     let mut seen = [false; 2];
     for (tag, place) in fields(area) {
-        let field = area.get(place).unwrap_or_default();
         let (is_known, what) = match (tag, &mut seen) {
             (1, [is_known, _]) => (is_known, "zip64 extra fields"),
             (UNICODE_PATH, [_, is_known]) => (is_known, "Unicode paths"),
@@ -49,10 +48,16 @@ pub(super) fn fault(area: &[u8], name: &[u8]) -> Option<String> {
         if std::mem::replace(is_known, true) {
             return Some(format!("expected one of its {what}, found several"));
         }
+        if tag != UNICODE_PATH {
+            continue;
+        }
         // Header of the field, version and CRC-32 are before the path.
-        let path = field.get(9..).unwrap_or_default();
-        if tag == UNICODE_PATH && path != name {
-            return Some(format!("its Unicode path is another name: {}", Shown(path)));
+        match area.get(place.start + 9..place.end) {
+            Some(path) if path == name => {}
+            Some(path) => {
+                return Some(format!("its Unicode path is another name: {}", Shown(path)));
+            }
+            None => return Some("its Unicode path is cut short".to_owned()),
         }
     }
     None
@@ -109,8 +114,5 @@ pub(super) fn with_zip64(area: &[u8], values: &[u64]) -> Vec<u8> {
         new.extend(values.iter().flat_map(|value| value.to_le_bytes()));
     }
     let place = fields(area).find(|(tag, _)| *tag == 1).map_or(0..0, |(_, place)| place);
-    let mut out = area.get(..place.start).unwrap_or_default().to_vec();
-    out.extend(new);
-    out.extend_from_slice(area.get(place.end..).unwrap_or_default());
-    out
+    [area.split_at(place.start).0, &new, area.split_at(place.end).1].concat()
 }

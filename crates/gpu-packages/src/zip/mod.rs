@@ -11,13 +11,15 @@ mod wire;
 use std::fmt;
 use std::ops::Range;
 
+use byte_parts::internal;
 pub use deflate::NewContents;
 pub(crate) use directory::{SCRIPT, is_program};
 pub use reader::ZipMemberReader;
-pub(crate) use reader::is_codec_error;
 pub use rewrite::{Rewrite, ZipEdit};
 use wire::CentralRecord;
 use zerocopy::FromBytes;
+
+use crate::error::Error;
 
 /// The central directory of a zip file.
 ///
@@ -121,15 +123,18 @@ impl Zip {
         self.members.iter().position(|member| member.name == name)
     }
 
-    /// Returns the extra fields of the central record of a member.
-    fn central_extra(&self, member: &ZipMember) -> &[u8] {
-        let record = self.tail.get(member.record.clone()).unwrap_or_default();
-        let split = CentralRecord::ref_from_prefix(record).ok();
-        let split = split.and_then(|(header, rest)| header.split(rest));
-        split.map(|(_, extra, _)| extra).unwrap_or_default()
+    /// Returns the central record of a member, its extra fields and its comment.
+    fn central(&self, member: &ZipMember) -> Result<(CentralRecord, &[u8], &[u8]), Error> {
+        let record = self.tail.get(member.record.clone());
+        let split = record.and_then(|record| {
+            let (head, rest) = CentralRecord::read_from_prefix(record).ok()?;
+            let (_, extra, comment) = head.split(rest)?;
+            Some((head, extra, comment))
+        });
+        split.ok_or_else(|| Error::internal(internal!("a central record that was not read")))
     }
 
-    /// Returns the sum of the sizes of all members, as the central directory has them.
+    /// Returns the sum of the sizes of all members, as the central directory has them: `u64::MAX` if they claim more.
     #[must_use]
     pub fn total_size(&self) -> u64 {
         self.members.iter().fold(0, |sum, member| sum.saturating_add(member.size))

@@ -4,14 +4,15 @@ use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 
+use byte_parts::Window;
 use zerocopy::FromBytes;
 
 use super::wire::{LOCAL, LocalHeader};
 use super::{ENCRYPTED, PATCHED, Zip};
-use crate::codec::Codec;
+use crate::codec::{Codec, is_codec_error};
 use crate::error::{Error, ErrorKind};
-use crate::limits::Raw;
 use crate::path::Shown;
+use crate::reading::{Raw, at_most, given};
 
 /// A reader of the contents of a member: at most as many bytes as the central directory says, whose CRC-32 is checked
 /// at the end.
@@ -73,33 +74,34 @@ impl Zip {
             }
         };
         let header_len = LOCAL + member.name.len();
-        if member.offset.saturating_add(header_len as u64) > self.directory_at {
+        let members = Window::new(&(0..self.directory_at));
+        let Some(place) = members.sized(member.offset, header_len as u64) else {
             let text = "its local header reaches into the central directory";
             return Err(named(Error::at(ErrorKind::Malformed, member.offset, text)));
-        }
+        };
         reader.seek(SeekFrom::Start(member.offset))?;
         let mut header = vec![0; header_len];
         // The file became shorter, if it ends here.
         reader.read_exact(&mut header).map_err(|error| named(Error::of_file(error)))?;
         let local = LocalHeader::ref_from_prefix(&header).ok().filter(|(header, name)| {
             header.signature == *b"PK\x03\x04"
-                && usize::from(header.name_len.get()) == name.len()
+                && usize::from(header.fields.name_len.get()) == name.len()
                 && **name == member.name[..]
-                && header.method == member.method
+                && header.fields.method == member.method
         });
         let Some((local, _)) = local else {
             let text = "expected a local header with the name and method of the central directory";
             return Err(named(Error::at(ErrorKind::Malformed, member.offset, text)));
         };
-        let data_at = member.offset + header_len as u64 + u64::from(local.extra_len);
-        if data_at.checked_add(member.stored_size).is_none_or(|end| end > self.directory_at) {
+        let data_at = place.end + u64::from(local.fields.extra_len);
+        let Some(place) = members.sized(data_at, member.stored_size) else {
             let text = format!(
                 "its {} bytes of data reach into the central directory",
                 member.stored_size
             );
             return Err(named(Error::at(ErrorKind::Malformed, member.offset, text)));
-        }
-        reader.seek(SeekFrom::Start(data_at))?;
+        };
+        reader.seek(SeekFrom::Start(place.start))?;
         let data = Raw::new(reader, member.stored_size);
         let reader = match (member.method, codec) {
             (0, _) => Box::new(data) as Box<dyn Read + 'r>,
@@ -116,8 +118,7 @@ impl Zip {
             expected_crc: member.crc32,
             name: member.name.clone(),
             offset: member.offset,
-            place: (member.method == 0 && member.stored_size == member.size)
-                .then(|| data_at..data_at + member.size),
+            place: Some(place).filter(|_| member.method == 0 && member.stored_size == member.size),
             is_done: false,
         })
     }
@@ -158,30 +159,15 @@ impl ZipMemberReader<'_> {
     }
 }
 
-/// Returns whether an error is one of a decoder, and not of the file.
-pub(crate) fn is_codec_error(error: &io::Error) -> bool {
-    let is_ours = error.get_ref().is_some_and(|inner| inner.is::<Error>());
-    !is_ours
-        && matches!(
-            error.kind(),
-            io::ErrorKind::InvalidData
-                | io::ErrorKind::InvalidInput
-                | io::ErrorKind::UnexpectedEof
-                | io::ErrorKind::OutOfMemory
-                | io::ErrorKind::Unsupported
-        )
-        || !is_ours && error.kind() == io::ErrorKind::Other && error.raw_os_error().is_none()
-}
-
 impl Read for ZipMemberReader<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         if buf.is_empty() {
             return Ok(0);
         }
-        let room = usize::try_from(self.left).unwrap_or(usize::MAX).min(buf.len());
-        if room > 0 {
-            let read = self.read_some(buf.get_mut(..room).unwrap_or_default())?;
-            self.crc.update(buf.get(..read).unwrap_or_default());
+        if self.left > 0 {
+            let buf = at_most(buf, self.left);
+            let read = self.read_some(buf)?;
+            self.crc.update(given(buf, read)?);
             self.left -= read as u64;
             if read == 0 {
                 let text = format!("its contents end {} bytes too early", self.left);

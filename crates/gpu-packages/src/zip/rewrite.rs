@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{Read, Seek, Write};
 
-use byte_parts::{Parts, ReadSeek, Source};
+use byte_parts::{Parts, ReadSeek, Source, internal};
 use zerocopy::little_endian::{U16, U32};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::check::{Placed, is_long};
 use super::deflate::NewContents;
 use super::extra::{self, IN_EXTRA};
-use super::wire::{CentralRecord, END, EndOfDirectory, LOCATOR, ZIP64_END, Zip64End, Zip64Locator};
+use super::wire::{END, EndOfDirectory, Fields, LOCATOR, ZIP64_END, Zip64End, Zip64Locator};
 use super::{DESCRIPTOR, Zip, ZipMember};
 use crate::error::{Error, ErrorKind};
 use crate::path::Shown;
@@ -150,13 +150,18 @@ impl<'z> ZipEdit<'z> {
         let mut parts = Parts::new();
         let mut at = 0;
         let mut offsets = HashMap::new();
+        // All before the base is kept.
+        let from_base = |at: u64| {
+            let offset = at.checked_sub(zip.base);
+            offset.ok_or_else(|| Error::internal(internal!("a member before the zip file")))
+        };
         for placed in &layout.placed {
             parts.push_input(0, at..placed.range.start);
             at = placed.range.end;
             if self.removed.contains(&placed.index) {
                 continue;
             }
-            offsets.insert(placed.index, parts.size().saturating_sub(zip.base));
+            offsets.insert(placed.index, from_base(parts.size())?);
             match (self.new.get(&placed.index), zip.members.get(placed.index)) {
                 (Some(contents), Some(member)) => {
                     parts.push_vec(local_header(placed, member, contents)?);
@@ -172,12 +177,11 @@ impl<'z> ZipEdit<'z> {
         for (index, member) in zip.members.iter().enumerate() {
             let Some(&offset) = offsets.get(&index) else { continue };
             kept += 1;
-            let record = zip.tail.get(member.record.clone()).unwrap_or_default();
-            directory.extend(central_record(record, offset, self.new.get(&index))?);
+            directory.extend(zip.central_record(member, offset, self.new.get(&index))?);
         }
         let directory_size = directory.len() as u64;
         parts.push_vec(directory);
-        let ends = zip.ends(kept, directory_size, directory_at.saturating_sub(zip.base));
+        let ends = zip.ends(kept, directory_size, from_base(directory_at)?);
         parts.push_vec(ends);
         rewrite.parts = parts;
         Ok(rewrite)
@@ -220,10 +224,29 @@ fn short(value: u64, is_in_extra: bool) -> U32 {
     if is_in_extra { IN_EXTRA } else { u32::try_from(value).unwrap_or(IN_EXTRA) }.into()
 }
 
-/// Raises the version that is needed to read the member to the version of zip64.
-fn need_zip64(version: &mut U16) {
-    if version.get() & 0xff < 45 {
-        version.set(45);
+impl Fields {
+    /// Raises the version that is needed to read the member to the version of zip64.
+    fn need_zip64(&mut self) {
+        if self.version.get() & 0xff < 45 {
+            self.version.set(45);
+        }
+    }
+
+    /// Describes new contents, whose sizes may be in the extra field.
+    fn set_contents(
+        &mut self,
+        contents: &NewContents,
+        is_size_in_extra: bool,
+        is_stored_in_extra: bool,
+    ) {
+        self.flags &= !U16::from(DESCRIPTOR);
+        self.method = contents.method.into();
+        self.crc32 = contents.crc32.into();
+        self.stored_size = short(contents.stored_size(), is_stored_in_extra);
+        self.size = short(contents.size, is_size_in_extra);
+        if is_size_in_extra || is_stored_in_extra {
+            self.need_zip64();
+        }
     }
 }
 
@@ -244,15 +267,8 @@ fn local_header(
         placed.extra.clone()
     };
     let mut header = placed.header;
-    header.flags &= !U16::from(DESCRIPTOR);
-    header.method = contents.method.into();
-    header.crc32 = contents.crc32.into();
-    header.stored_size = short(stored_size, is_zip64);
-    header.size = short(contents.size, is_zip64);
-    if is_zip64 {
-        need_zip64(&mut header.version);
-    }
-    header.extra_len = extra_len(&extra, member)?.into();
+    header.fields.set_contents(contents, is_zip64, is_zip64);
+    header.fields.extra_len = extra_len(&extra, member)?.into();
     Ok([header.as_bytes(), &member.name, &extra].concat())
 }
 
@@ -263,75 +279,67 @@ fn extra_len(extra: &[u8], member: &ZipMember) -> Result<u16, Error> {
     })
 }
 
-/// Returns the central record of a member at a new place. It keeps its form if the place fits.
-fn central_record(
-    record: &[u8],
-    offset: u64,
-    contents: Option<&NewContents>,
-) -> Result<Vec<u8>, Error> {
-    let split = CentralRecord::read_from_prefix(record).ok();
-    let split = split.and_then(|(head, rest)| Some((head, head.split(rest)?)));
-    let Some((mut head, (name, extra, comment))) = split else {
-        return Err(Error::new(ErrorKind::Malformed, "a central record is cut short"));
-    };
-    let [old_stored, old_size, old_offset] =
-        [head.stored_size, head.size, head.offset].map(U32::get);
-    let places = extra::places(extra, old_size, old_stored, Some(old_offset)).unwrap_or_default();
-    let (size, stored_size) = match contents {
-        Some(contents) => (contents.size, contents.stored_size()),
-        None => (
-            extra::value(extra, places.size, old_size),
-            extra::value(extra, places.stored_size, old_stored),
-        ),
-    };
-    let is_long_in = |value: u64, place: Option<usize>| place.is_some() || is_long(value);
-    let [is_size, is_stored, is_offset] = [
-        is_long_in(size, places.size),
-        is_long_in(stored_size, places.stored_size),
-        is_long_in(offset, places.offset),
-    ];
-    let mut extra = extra.to_vec();
-    let is_same_form = [is_size, is_stored, is_offset]
-        == [places.size, places.stored_size, places.offset].map(|place| place.is_some());
-    if is_same_form {
-        let values =
-            [(places.size, size), (places.stored_size, stored_size), (places.offset, offset)];
-        for (place, value) in values {
-            let place = place.and_then(|at| extra.get_mut(at..)?.first_chunk_mut());
-            if let Some(place) = place {
-                *place = value.to_le_bytes();
-            }
-        }
-    } else {
-        let values = [(is_size, size), (is_stored, stored_size), (is_offset, offset)];
-        let values: Vec<_> =
-            values.iter().filter(|(is_in, _)| *is_in).map(|(_, value)| *value).collect();
-        extra = extra::with_zip64(&extra, &values);
-        need_zip64(&mut head.version);
-    }
-    if let Some(contents) = contents {
-        head.flags &= !U16::from(DESCRIPTOR);
-        head.method = contents.method.into();
-        head.crc32 = contents.crc32.into();
-        head.stored_size = short(stored_size, is_stored);
-        head.size = short(size, is_size);
-        if is_size || is_stored {
-            need_zip64(&mut head.version);
-        }
-    }
-    head.offset = short(offset, is_offset);
-    let len = u16::try_from(extra.len()).map_err(|_| {
-        let text = "the extra fields of a central record have no room for numbers of 64 bits";
-        Error::new(ErrorKind::Refused, text)
-    })?;
-    head.extra_len = len.into();
-    Ok([head.as_bytes(), name, &extra, comment].concat())
-}
-
 impl Zip {
+    /// Returns the central record of a member at a new place. It keeps its form if the place fits.
+    fn central_record(
+        &self,
+        member: &ZipMember,
+        offset: u64,
+        contents: Option<&NewContents>,
+    ) -> Result<Vec<u8>, Error> {
+        let (mut head, extra, comment) = self.central(member)?;
+        let [old_stored, old_size, old_offset] =
+            [head.fields.stored_size, head.fields.size, head.offset].map(U32::get);
+        let places = extra::places(extra, old_size, old_stored, Some(old_offset));
+        let places =
+            places.ok_or_else(|| Error::internal(internal!("extra fields that were not read")))?;
+        let (size, stored_size) = match contents {
+            Some(contents) => (contents.size, contents.stored_size()),
+            None => (
+                extra::value(extra, places.size, old_size),
+                extra::value(extra, places.stored_size, old_stored),
+            ),
+        };
+        let is_long_in = |value: u64, place: Option<usize>| place.is_some() || is_long(value);
+        let [is_size, is_stored, is_offset] = [
+            is_long_in(size, places.size),
+            is_long_in(stored_size, places.stored_size),
+            is_long_in(offset, places.offset),
+        ];
+        let mut extra = extra.to_vec();
+        let is_same_form = [is_size, is_stored, is_offset]
+            == [places.size, places.stored_size, places.offset].map(|place| place.is_some());
+        if is_same_form {
+            let values =
+                [(places.size, size), (places.stored_size, stored_size), (places.offset, offset)];
+            for (place, value) in values {
+                let place = place.and_then(|at| extra.get_mut(at..)?.first_chunk_mut());
+                if let Some(place) = place {
+                    *place = value.to_le_bytes();
+                }
+            }
+        } else {
+            let values = [(is_size, size), (is_stored, stored_size), (is_offset, offset)];
+            let values: Vec<_> =
+                values.iter().filter(|(is_in, _)| *is_in).map(|(_, value)| *value).collect();
+            extra = extra::with_zip64(&extra, &values);
+            head.fields.need_zip64();
+        }
+        if let Some(contents) = contents {
+            head.fields.set_contents(contents, is_size, is_stored);
+        }
+        head.offset = short(offset, is_offset);
+        let len = u16::try_from(extra.len()).map_err(|_| {
+            let text = "the extra fields of a central record have no room for numbers of 64 bits";
+            Error::new(ErrorKind::Refused, text)
+        })?;
+        head.fields.extra_len = len.into();
+        Ok([head.as_bytes(), &member.name, &extra, comment].concat())
+    }
+
     /// Returns all that follows the central directory.
     fn ends(&self, count: u64, size: u64, offset: u64) -> Vec<u8> {
-        let mut end = self.tail.get(self.ends.end..).unwrap_or_default().to_vec();
+        let mut end = self.tail.split_at(self.ends.end).1.to_vec();
         let mut out = Vec::new();
         let needs_zip64 = count >= u64::from(u16::MAX) || is_long(size) || is_long(offset);
         let old = self.ends.zip64.and_then(|at| {

@@ -14,12 +14,10 @@ pub(super) const LOCATOR: usize = size_of::<Zip64Locator>();
 /// Length in bytes of [`EndOfDirectory`].
 pub(super) const END: usize = size_of::<EndOfDirectory>();
 
-/// Header before the data of a member; name and extra fields follow.
+/// Fields of a member that both its local header and its central record have.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
 #[repr(C)]
-pub(super) struct LocalHeader {
-    /// `PK 3 4`.
-    pub(super) signature: [u8; 4],
+pub(super) struct Fields {
     /// Version that is needed to read the member.
     pub(super) version: U16,
     pub(super) flags: U16,
@@ -36,6 +34,15 @@ pub(super) struct LocalHeader {
     pub(super) name_len: U16,
     /// Length in bytes of the extra fields.
     pub(super) extra_len: U16,
+}
+
+/// Header before the data of a member; name and extra fields follow.
+#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct LocalHeader {
+    /// `PK 3 4`.
+    pub(super) signature: [u8; 4],
+    pub(super) fields: Fields,
 }
 
 /// Data descriptor with sizes of 32 bits, after the data of a member. `PK 7 8` may precede it.
@@ -68,22 +75,7 @@ pub(super) struct CentralRecord {
     pub(super) signature: [u8; 4],
     /// Version of the writer, and its system.
     pub(super) made_by: U16,
-    /// Version that is needed to read the member.
-    pub(super) version: U16,
-    pub(super) flags: U16,
-    /// Compression method.
-    pub(super) method: U16,
-    /// Time and date of the last change, in the form of MS-DOS.
-    pub(super) time: U32,
-    pub(super) crc32: U32,
-    /// Compressed size.
-    pub(super) stored_size: U32,
-    /// Uncompressed size.
-    pub(super) size: U32,
-    /// Length in bytes of the name.
-    pub(super) name_len: U16,
-    /// Length in bytes of the extra fields.
-    pub(super) extra_len: U16,
+    pub(super) fields: Fields,
     /// Length in bytes of the comment.
     pub(super) comment_len: U16,
     /// Volume where the member starts.
@@ -99,8 +91,8 @@ pub(super) struct CentralRecord {
 impl CentralRecord {
     /// Splits the bytes after it into name, extra fields, and comment with all that follows; `None` if some are missing.
     pub(super) fn split<'b>(&self, rest: &'b [u8]) -> Option<(&'b [u8], &'b [u8], &'b [u8])> {
-        let (name, rest) = rest.split_at_checked(self.name_len.get().into())?;
-        let (extra, rest) = rest.split_at_checked(self.extra_len.get().into())?;
+        let (name, rest) = rest.split_at_checked(self.fields.name_len.get().into())?;
+        let (extra, rest) = rest.split_at_checked(self.fields.extra_len.get().into())?;
         (rest.len() >= self.comment_len.get().into()).then_some((name, extra, rest))
     }
 }

@@ -303,6 +303,28 @@ fn lying_sizes_take_no_memory() {
 }
 
 #[test]
+fn sizes_that_no_file_has_are_refused() {
+    for size in [u64::MAX, u64::MAX - 511] {
+        let mut tar = packages::tar(&[("a", b"x")]);
+        tar[124..128].copy_from_slice(b"\x80\0\0\0");
+        tar[128..136].copy_from_slice(&size.to_be_bytes());
+        packages::sum(&mut tar[..512]);
+        let error = seen_with(&tar, &Options::default()).err().unwrap();
+        assert_eq!((error.kind(), error.offset()), (ErrorKind::Malformed, Some(0)), "{error}");
+    }
+}
+
+#[test]
+fn unicode_paths_that_are_cut_short_are_reported() {
+    let mut made = Made::new("a", "x");
+    made.extra = b"\x75\x70\x04\0\x01\0\0\0".to_vec();
+    let found = seen(&plain(&[made]));
+    assert_eq!(found.kinds(), [FindingKind::Ambiguous]);
+    assert!(found.findings[0].1.contains("its Unicode path is cut short"), "{:?}", found.findings);
+}
+
+#[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn every_part_and_every_changed_byte_is_read() {
     let wheel = plain(&packages::wheel(&[("foo/a.so", b"\x7fELF"), ("b", b"")]));
     let around = Around { is_zip64: true, comment: b"x".to_vec(), ..Around::default() };

@@ -72,6 +72,7 @@ fn wheels_are_told_by_their_record() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn tar_files_are_read_through_each_codec() {
     let long = format!("{}/x", "d".repeat(150));
     let files = [("./usr/lib/libfoo.so", FILES[0].1), (&long, b"long"), ("d/", b"")];
@@ -88,6 +89,7 @@ fn tar_files_are_read_through_each_codec() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn streams_may_have_several_parts() {
     let file = packages::tar(&FILES);
     let (start, end) = file.split_at(700);
@@ -151,6 +153,7 @@ fn tar_extensions_are_read() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn debian_packages_show_installed_paths() {
     for (codec, end) in
         [(Codec::None, ""), (Codec::Gzip, ".gz"), (Codec::Xz, ".xz"), (Codec::Zstd, ".zst")]
@@ -166,6 +169,7 @@ fn debian_packages_show_installed_paths() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn rpm_packages_are_read() {
     for codec in [Codec::Gzip, Codec::Xz, Codec::Zstd] {
         let payload = compressed(codec, &packages::cpio(&[("./usr/lib/a.so", b"abc"), ("b", b"")]));
@@ -210,6 +214,7 @@ fn rpm_packages_with_large_files_name_them_in_the_header() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn conda_packages_have_no_layers() {
     let pkg = packages::tar(&[("lib/libfoo.so", b"\x7fELF")]);
     let info = packages::tar(&[("info/paths.json", b"{}")]);
@@ -220,6 +225,7 @@ fn conda_packages_have_no_layers() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn packages_in_packages_are_read() {
     let wheel = packages::zip(&packages::wheel(&[("foo/a.so", b"\x7fELF")]), &Around::default());
     let layer = packages::tar(&[("opt/foo.whl", &wheel), ("bin/x", b"x")]);

@@ -168,6 +168,7 @@ fn wrong_records_of_debian_packages_are_found() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn wrong_records_of_conda_packages_are_found() {
     let hash = Hash::of(Algorithm::Sha256, b"abc").to_hex();
     let paths = |hash: &str, size: u64| {

@@ -164,7 +164,7 @@ fn raw(mode: u32) -> Mode {
     Mode::from_raw_mode(as_wide(mode))
 }
 
-/// Converts a number to the width that the system needs: modes have 16 bits on some.
+/// Converts a mode to the width that the system needs. It has 16 bits at most.
 fn as_wide<T: TryInto<U>, U: Default>(number: T) -> U {
     number.try_into().unwrap_or_default()
 }
