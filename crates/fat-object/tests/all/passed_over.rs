@@ -55,7 +55,7 @@ fn malformed_names_of_members_are_reported() {
         assert_eq!(findings(&archive), [expected]);
     }
     // Members of thin archives lie elsewhere.
-    let names = [&header("//", 4)[..], b"a.o\n"].concat();
+    let names = [&header("//", 6)[..], b"ab.o/\n"].concat();
     let thin = [b"!<thin>\n", &names[..], &header("/0", 4), &header("/x", 4)].concat();
     let expected = "archive member: expected a name or a reference to one, found /x";
     assert_eq!(findings(&thin).last().map(String::as_str), Some(expected));
