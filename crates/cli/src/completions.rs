@@ -94,7 +94,7 @@ fn processors() -> impl Iterator<Item = &'static str> {
 
 /// Returns the shortest accepted names of products, each once: `rx7600xt`.
 fn products() -> impl Iterator<Item = &'static str> {
-    let keys: BTreeSet<String> = Product::all().map(|product| product.key()).collect();
+    let keys = BTreeSet::from_iter(Product::all().map(|product| product.key()));
     // The definitions of options live as long as the process.
     keys.into_iter().filter(|key| !key.is_empty()).map(|key| &*key.leak())
 }

@@ -91,8 +91,9 @@ pub(crate) fn search_path() -> Result<Sites, String> {
     let printed = python::search_path()
         .map_err(|error| format!("{error}; give the environment with --prefix DIR"))?;
     let mut sites = Sites::default();
-    let added = std::env::var_os("PYTHONPATH").unwrap_or_default();
-    for path in std::env::split_paths(&added).filter(|path| !path.as_os_str().is_empty()) {
+    let added = std::env::var_os("PYTHONPATH");
+    let added = added.iter().flat_map(std::env::split_paths);
+    for path in added.filter(|path| !path.as_os_str().is_empty()) {
         sites.add(&path);
     }
     for path in printed {
@@ -159,7 +160,8 @@ impl Sites {
     /// Adds the directories that the `.pth` files in one name. Lines of code in them are not run.
     fn add_named_in(&mut self, site: &Path, is_wanted: impl Fn(&Path) -> bool) {
         let Ok(held) = Held::open(site) else { return };
-        for (file, _) in held.entries(Path::new("")).unwrap_or_default() {
+        let Ok(entries) = held.entries(Path::new("")) else { return };
+        for (file, _) in entries {
             if Path::new(&file).extension().is_none_or(|extension| extension != "pth") {
                 continue;
             }

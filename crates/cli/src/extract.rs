@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use byte_parts::ReadSeek;
-use device_select::{PassedOver, few};
+use device_select::{ImageFilter, PassedOver, few};
 use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 
 use crate::complaint::Complaint;
@@ -53,13 +53,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    args.selection.warn();
+    let filter = args.selection.filter();
     let mut inputs = Inputs::find(&args.files);
     let is_one = inputs.open_only(args.limits.max_input);
     let shared = Mutex::new(Extracted::new(args)?);
     let extract = |file: &Input, threads: Threads| {
         let mut extracted = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        extract_from(args, file, threads, &mut extracted)
+        extract_from((args, &filter), file, threads, &mut extracted)
     };
     // The names of files depend on the order of their writing.
     let mut limits = args.limits.clone();
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return Err(io::Error::other(format!("{what}: nothing was written")));
     }
     if written.is_empty() {
-        let advice = args.selection.advice(&passed);
+        let advice = filter.advice(&passed);
         let why = if seen.is_empty() {
             "no device images".to_owned()
         } else {
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 /// Writes the images of a file, which do not appear yet. Returns their number, or what is wrong.
 fn extract_from(
-    args: &Args,
+    (args, filter): (&Args, &ImageFilter),
     file: &Input,
     threads: Threads,
     extracted: &mut Extracted,
@@ -137,6 +137,7 @@ fn extract_from(
     let stem = extracted.stem(file.path());
     let mut extractor = Extractor {
         args,
+        filter,
         file,
         input,
         stem,
@@ -209,6 +210,7 @@ struct Written {
 
 struct Extractor<'a> {
     args: &'a Args,
+    filter: &'a ImageFilter,
     file: &'a Input,
     input: &'a File,
     stem: String,
@@ -223,10 +225,10 @@ struct Extractor<'a> {
 impl Extractor<'_> {
     fn chooses(&self, image: &Image<'_, '_>) -> bool {
         if !self.args.index.is_empty() {
-            return self.args.index.contains(&image.index()) && self.args.selection.includes(image);
+            return self.args.index.contains(&image.index()) && self.filter.includes(image);
         }
         let substance = !matches!(image.format(), FileFormat::Empty | FileFormat::HostPlaceholder);
-        substance && self.args.selection.includes(image)
+        substance && self.filter.includes(image)
     }
 }
 

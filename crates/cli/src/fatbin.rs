@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let count = made.entries.len();
     let plural = if count == 1 { "entry" } else { "entries" };
-    let size = style::size(u64::try_from(made.bytes.len()).unwrap_or(u64::MAX));
+    let size = style::size(made.bytes.len() as u64);
     show!(out, "{}  {size}  {count} {plural}", args.output.display())?;
     out.flush().map(|()| Outcome::Clean)
 }

@@ -188,7 +188,10 @@ fn why(input: &Linked<'_>) -> String {
         Fit::Features => format!(", code for {} runs there as well", code.target().arch()),
         _ => String::new(),
     };
-    let need = input.need().map(|need| format!(", {need}")).unwrap_or_default();
+    let need = match input.need() {
+        Some(need) => format!(", {need}"),
+        None => String::new(),
+    };
     format!("{origin}{need}{fit}")
 }
 

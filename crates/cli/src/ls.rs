@@ -8,8 +8,8 @@ mod view;
 use std::io;
 use std::path::PathBuf;
 
-use device_select::{PassedOver, SplitLibrary};
-use fat_object::{Container, ContainerKind, Finding, Image, Location, Summary, Visitor};
+use device_select::{ImageFilter, PassedOver, SplitLibrary};
+use fat_object::{Container, Finding, Image, Summary, Visitor};
 
 use crate::complaint::{self, Complaint};
 use crate::inputs::{Input, Inputs};
@@ -118,13 +118,13 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    args.selection.warn();
+    let filter = args.selection.filter();
     let mut rows = args.json.then(Array::start).transpose()?;
     let mut out = style::stdout();
     let mut totals = Totals::default();
     let mut first = true;
     let inputs = Inputs::find(&args.files);
-    let list = |file: &Input, threads| list(args, file, threads);
+    let list = |file: &Input, threads| list(args, &filter, file, threads);
     let limits = (&args.limits, HEADS);
     let looked = inputs.look(limits, "listing", list, |file, (listing, summary)| {
         if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
@@ -139,9 +139,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             }
             let mut own = Totals::default();
             if let Ok(summary) = &summary {
-                heading(&mut out, file.name(), summary, listing.thin_size)?;
-                own.add_file(summary.size + listing.thin_size);
-                totals.add_file(summary.size + listing.thin_size);
+                heading(&mut out, file.name(), summary)?;
+                own.add_file(summary.size + summary.thin_size);
+                totals.add_file(summary.size + summary.thin_size);
             }
             for image in &images {
                 own.targets.add(&image.listed);
@@ -155,7 +155,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             // Keep what is printed and what is complained about in order on a shared terminal.
             out.flush()?;
         }
-        Ok(Seen::faults(complain(file, &listing, &summary, &args.selection)))
+        Ok(Seen::faults(complain(file, &listing, &summary, &filter)))
     })?;
     if let Some(rows) = rows {
         rows.end()?;
@@ -199,7 +199,7 @@ fn complain(
     input: &Input,
     listing: &Listing,
     summary: &io::Result<Summary>,
-    selection: &Selection,
+    filter: &ImageFilter,
 ) -> bool {
     complaint::report(input.name(), &listing.complaints, summary, |summary| {
         match (input.split_host(), listing.is_empty()) {
@@ -207,28 +207,29 @@ fn complain(
             (Some(host), false) => {
                 Some(Ok(format!("{}; no loader takes the images of this file", host.describe())))
             }
-            (None, true) => Some(nothing(summary, selection, &listing.passed)),
+            (None, true) => Some(nothing(summary, filter, &listing.passed)),
             (None, false) => None,
         }
     })
 }
 
 /// Returns the reason for an empty listing: an error if the file was not understood.
-fn nothing(
-    summary: &Summary,
-    selection: &Selection,
-    passed: &PassedOver,
-) -> Result<String, String> {
-    if summary.images > 0 && !selection.is_everything() {
-        let (images, condition) = (summary.images, selection.condition());
-        let (has, advice) = (passed.listed(), selection.advice(passed));
+fn nothing(summary: &Summary, filter: &ImageFilter, passed: &PassedOver) -> Result<String, String> {
+    if summary.images > 0 && !filter.is_everything() {
+        let (images, condition) = (summary.images, filter.condition());
+        let (has, advice) = (passed.listed(), filter.advice(passed));
         return Ok(format!("none of its {images} images {condition}{has}{advice}"));
     }
     summary.no_images()
 }
 
-fn list(args: &Args, file: &Input, threads: Threads) -> (Listing, io::Result<Summary>) {
-    let mut lister = Lister { args, file, depth: 0, listing: Listing::default() };
+fn list(
+    args: &Args,
+    filter: &ImageFilter,
+    file: &Input,
+    threads: Threads,
+) -> (Listing, io::Result<Summary>) {
+    let mut lister = Lister { args, filter, file, depth: 0, listing: Listing::default() };
     let reads = args.formats || args.hash || args.check || args.same || args.needs;
     let options = args.limits.options();
     let options = options.with_tables_only(!reads).with_check_compressed(args.check || args.needs);
@@ -239,8 +240,6 @@ fn list(args: &Args, file: &Input, threads: Threads) -> (Listing, io::Result<Sum
 /// The images of one file that are meant.
 #[derive(Default)]
 struct Listing {
-    /// Size of the files that a thin archive names: its images lie there.
-    thin_size: u64,
     items: Vec<Item>,
     passed: PassedOver,
     complaints: Vec<Complaint>,
@@ -261,6 +260,7 @@ impl Listing {
 /// Collects the images of one file.
 struct Lister<'a> {
     args: &'a Args,
+    filter: &'a ImageFilter,
     file: &'a Input,
     depth: usize,
     listing: Listing,
@@ -268,18 +268,13 @@ struct Lister<'a> {
 
 impl Visitor for Lister<'_> {
     fn enter(&mut self, container: &Container) -> io::Result<()> {
-        if container.kind() == ContainerKind::Member
-            && container.location() == Location::ThinMember(0)
-        {
-            self.listing.thin_size = self.listing.thin_size.saturating_add(container.size());
-        }
         self.listing.items.push(Item::container(self.depth, container));
         self.depth += 1;
         Ok(())
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        if self.args.selection.includes(image) {
+        if self.filter.includes(image) {
             let hash = if self.args.hash { row::hash(image)? } else { None };
             let same = if self.args.same { same::hash(image)? } else { None };
             let archive = row::archive(image);

@@ -288,6 +288,7 @@ impl<'q> Together<'q> {
         // installed for one library.
         let mut alone: Vec<(&Path, FileSet)> = Vec::new();
         for pack in self.packs.iter().filter(|pack| !self.split.has_library_of(&pack.toc)) {
+            // A file that is compressed by itself is in no package.
             let name = pack.input.package().unwrap_or_default();
             let directory = pack.path.parent().unwrap_or(&pack.path);
             let known = alone.iter().position(|(at, set)| set.name() == name || *at == directory);
@@ -358,7 +359,6 @@ impl Read {
 /// A file and what becomes of its units.
 pub(crate) struct File {
     summary: Summary,
-    thin_size: u64,
     errors: usize,
     pub(crate) units: Vec<Unit>,
     /// One for each GPU.
@@ -388,10 +388,13 @@ impl File {
                 return (None, complaints);
             }
         };
-        let (mut errors, thin_size) = (walk.errors, walk.thin_size);
+        let mut errors = walk.errors;
         let registrable = std::mem::take(&mut walk.registrable);
         let mut units = walk.collector.finish();
-        match file.registration(registrable, &summary, limits.max_input) {
+        let registration = file.with_reader(limits.max_input, |reader| {
+            registrable.registration(summary.format, reader)
+        });
+        match registration {
             Ok(registration) => {
                 let faults = registration.faults();
                 errors += faults.len();
@@ -413,7 +416,7 @@ impl File {
             complaints.push(error(format!("{name}: {why}")));
         }
         let answers = gpus.iter().map(|gpu| device_select::select(&units, gpu)).collect();
-        (Some(File { summary, thin_size, errors, units, answers }), complaints)
+        (Some(File { summary, errors, units, answers }), complaints)
     }
 
     /// Returns what came of a file; an error if nothing is worth a word.

@@ -94,6 +94,7 @@ impl Machine for Root {
         }
         let mut asked = Command::new("nvidia-smi");
         let asked = asked.args(["--query-gpu=compute_cap", "--format=csv,noheader"]);
+        // Without the program there is no GPU.
         let printed = asked.output().map(|output| output.stdout).unwrap_or_default();
         String::from_utf8_lossy(&printed).into_owned()
     }
@@ -201,9 +202,10 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
             expanded.arguments.push(argument);
             break;
         };
-        let text = value.to_str().unwrap_or_default();
-        let words: Vec<&str> = text.split(',').flat_map(Device::listed).collect();
-        let is_list = words.len() > text.split(',').count();
+        let typed: Vec<&str> =
+            value.to_str().into_iter().flat_map(|text| text.split(',')).collect();
+        let words: Vec<&str> = typed.iter().copied().flat_map(Device::listed).collect();
+        let is_list = words.len() > typed.len();
         if !is_list && !words.iter().any(|word| Root::named(word).is_some()) {
             if is_apart {
                 expanded.arguments.extend([argument, value]);

@@ -18,7 +18,7 @@ use tool_kit::parallel;
 use tool_kit::store::{Gaps, Keep, Store};
 
 /// The first bytes of a file tell whether it is a package, and those of a member whether a walk would read it.
-pub(crate) const HEAD: u64 = 512;
+pub(crate) const HEAD: usize = 512;
 
 /// The headers of images in members are kept, and nothing else of them.
 pub(crate) const HEADS: Keep<'static> = Keep::Needed(&Images(&|_| false));
@@ -84,8 +84,7 @@ impl Package {
         if !opened.has_path() {
             return Ok(None);
         }
-        let most = usize::try_from(HEAD).unwrap_or(usize::MAX);
-        let head = opened.head().get(..most).unwrap_or(opened.head());
+        let head = opened.head().get(..HEAD).unwrap_or(opened.head());
         let Some(form) = PackageForm::read(opened.reader(), head, is_looked_into)? else {
             if FileFormat::sniff(head) == FileFormat::Tar {
                 let text = "tar archive whose first header has a wrong checksum";
@@ -285,7 +284,7 @@ pub(crate) fn store(
     /// The bytes that are kept of a member that is only named.
     const NAMED: u64 = 64 << 10;
     let mut head = Vec::new();
-    contents.take(HEAD).read_to_end(&mut head)?;
+    contents.take(HEAD as u64).read_to_end(&mut head)?;
     let is_there = |place: &Range<u64>| place.end <= package.metadata().len();
     let place = member.place().filter(is_there).filter(|_| !matches!(keep, Keep::File));
     let format = FileFormat::sniff(&head);

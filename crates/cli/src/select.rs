@@ -1,17 +1,15 @@
 //! `--target ID`, `--id ID`: which images a user means.
 
-use std::ops::Deref;
-
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser};
-use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 use device_select::{ImageFilter, Wanted};
 use target_id::OffloadKind;
 
 use crate::suggest;
 use tool_kit::report;
 
-#[derive(Args)]
-struct Options {
+/// The options that choose images, shared by the commands.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Selection {
     /// Select images that this GPU can load: a target ID, name or entry ID. Repeatable
     ///
     /// ID is a target ID (gfx90a:xnack+, sm_80), the name of a GPU (RX 7600), `native` (the GPUs of this machine) or a
@@ -40,43 +38,13 @@ fn kind() -> impl TypedValueParser<Value = OffloadKind> {
         .map(|name| OffloadKind::parse(&name))
 }
 
-/// The options that choose images, shared by the commands.
-#[derive(Clone, Debug)]
-pub(crate) struct Selection(ImageFilter);
-
 impl Selection {
-    /// Warns of impossible processors.
-    pub(crate) fn warn(&self) {
-        self.doubts().for_each(|doubt| report::warning(&doubt));
-    }
-}
-
-impl Deref for Selection {
-    type Target = ImageFilter;
-
-    fn deref(&self) -> &ImageFilter {
-        &self.0
-    }
-}
-
-impl FromArgMatches for Selection {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let Options { wanted, ids, exact, kinds } = Options::from_arg_matches(matches)?;
-        Ok(Selection(ImageFilter { wanted, ids, exact, kinds }))
-    }
-
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        *self = Self::from_arg_matches(matches)?;
-        Ok(())
-    }
-}
-
-impl Args for Selection {
-    fn augment_args(command: Command) -> Command {
-        Options::augment_args(command)
-    }
-
-    fn augment_args_for_update(command: Command) -> Command {
-        Options::augment_args_for_update(command)
+    /// Returns the images that are meant. Warns of impossible processors.
+    pub(crate) fn filter(&self) -> ImageFilter {
+        let Selection { wanted, ids, exact, kinds } = self;
+        let (wanted, ids, kinds) = (wanted.clone(), ids.clone(), kinds.clone());
+        let filter = ImageFilter { wanted, ids, exact: *exact, kinds };
+        filter.doubts().for_each(|doubt| report::warning(&doubt));
+        filter
     }
 }

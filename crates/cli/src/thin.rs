@@ -157,8 +157,7 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
 
 /// Returns the first of many faults, which are alike, and the number of the others.
 fn first_of(mut faults: Vec<String>) -> Vec<String> {
-    let more = faults.len().saturating_sub(MOST_FAULTS);
-    if more > 0 {
+    if let Some(more @ 1..) = faults.len().checked_sub(MOST_FAULTS) {
         faults.truncate(MOST_FAULTS);
         faults.push(format!("the same of {more} more containers"));
     }

@@ -51,7 +51,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let result = file.walk(&args.limits, &options, threads, &mut findings);
         let result = result.and_then(|summary| {
             let registrable = std::mem::take(&mut findings.registrable);
-            let registration = file.registration(registrable, &summary, args.limits.max_input)?;
+            let registration = file.with_reader(args.limits.max_input, |reader| {
+                registrable.registration(summary.format, reader)
+            })?;
             findings.host = file.split_host();
             findings.is_member = file.is_in_package();
             let faults = registration.faults();
@@ -151,6 +153,7 @@ fn report_package(
     if !verified.findings.is_empty() {
         return Ok(Seen::Faults);
     }
+    // A directory cannot have more of them.
     let members = usize::try_from(verified.members).unwrap_or(usize::MAX);
     let members = count(members, "member");
     let recorded = match verified.recorded {

@@ -73,9 +73,10 @@ impl Collector {
             return None;
         }
         // Decompressed bytes count from their own start.
-        let into = new.start.saturating_sub(section.start);
+        let into = new.start.checked_sub(section.start);
+        let is_inside_page = into.is_some_and(|into| !into.is_multiple_of(PAGE));
         let follows = |(first, end): &(Around, u64)| {
-            first.number > section.number && *end == new.start && !into.is_multiple_of(PAGE)
+            first.number > section.number && *end == new.start && is_inside_page
         };
         let path = || container.path().iter().map(|s| format!("{}:{}", s.kind(), s.name()));
         let (first, _) = (self.registered.take().filter(follows))
@@ -186,6 +187,7 @@ impl Visitor for Collector {
             candidates: vec![candidate],
             container,
             host,
+            // Not every container lies in a section.
             section: section.unwrap_or_default(),
             loose,
             module,

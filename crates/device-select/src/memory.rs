@@ -105,10 +105,11 @@ pub fn load<'data>(
     let compressed = CompressedBinary::parse_prefix(fat_binary, available);
     if let Some(header) = compressed.map_err(|error| malformed(&error))? {
         let plain = inflate(fat_binary, &header)?;
-        let found = of_binaries(&plain, device)?.map(|image| within(&plain, image));
+        let found = of_binaries(&plain, device)?;
         return Ok(found.and_then(|range| cut(plain, range)).map(Cow::Owned));
     }
-    Ok(of_binaries(fat_binary, device)?.map(Cow::Borrowed))
+    let found = of_binaries(fat_binary, device)?;
+    Ok(found.and_then(|range| fat_binary.get(range)).map(Cow::Borrowed))
 }
 
 fn codec(error: &ccob::Error) -> LoadError {
@@ -123,7 +124,8 @@ fn malformed(error: &impl ToString) -> LoadError {
 fn inflate(data: &[u8], header: &CompressedBinary) -> Result<Vec<u8>, LoadError> {
     let Range { start, end } = header.stream();
     let stream = usize::try_from(start).ok().zip(usize::try_from(end).ok());
-    let stream = stream.and_then(|(start, end)| data.get(start..end)).unwrap_or_default();
+    let stream = stream.and_then(|(start, end)| data.get(start..end));
+    let stream = stream.ok_or_else(|| malformed(&"expected the stream in the offload binary"))?;
     let size = header.body_size();
     if size > MAX_UNCOMPRESSED {
         let text = format!(
@@ -148,21 +150,18 @@ fn of_bundle(
     for entry in bundle.entries() {
         // Entries whose IDs are not text are for no device.
         let id = entry.id_str().ok().and_then(|id| EntryId::parse(id).ok());
-        if let (Some(id), Some(image)) = (id, entry.payload()) {
+        if let (Some(id), Some(image)) = (id, range(entry.offset(), entry.size())) {
             images.push((id.target(), image));
         }
     }
-    Ok(choose(&images, false, compressed, device)?.map(|image| within(data, image)))
+    choose(&images, false, compressed, device)
 }
 
-/// Returns the image to load of offload binaries.
-fn of_binaries<'data>(
-    data: &'data [u8],
-    device: &Device,
-) -> Result<Option<&'data [u8]>, LoadError> {
+/// Returns the range of the image to load in offload binaries.
+fn of_binaries(data: &[u8], device: &Device) -> Result<Option<Range<usize>>, LoadError> {
     let mut images = Vec::new();
     for binary in binaries(data) {
-        let (_, binary) = binary.map_err(|error| malformed(&error))?;
+        let (start, binary) = binary.map_err(|error| malformed(&error))?;
         for entry in binary.entries() {
             let target = entry.target();
             // PTX is compiled for any later GPU.
@@ -174,18 +173,25 @@ fn of_binaries<'data>(
                 Some(id) => Target::new(target.kind().cloned(), target.triple().cloned(), &id),
                 None => target,
             };
-            images.extend(entry.image().map(|image| (target, image)));
+            let image = range(start + entry.image_offset(), entry.image_size());
+            images.extend(image.map(|image| (target, image)));
         }
     }
     choose(&images, true, false, device)
 }
 
-fn choose<'data>(
-    images: &[(Target, &'data [u8])],
+/// Returns `size` bytes at an offset; `None` if they cannot be in memory.
+fn range(start: u64, size: u64) -> Option<Range<usize>> {
+    let start = usize::try_from(start).ok()?;
+    Some(start..start.checked_add(usize::try_from(size).ok()?)?)
+}
+
+fn choose(
+    images: &[(Target, Range<usize>)],
     in_binaries: bool,
     compressed: bool,
     device: &Device,
-) -> Result<Option<&'data [u8]>, LoadError> {
+) -> Result<Option<Range<usize>>, LoadError> {
     let is_ignored =
         |target: &Target| NvidiaArch::parse(target.id()).is_ok_and(|arch| device.ignores(arch));
     let images: Vec<_> = images
@@ -201,7 +207,7 @@ fn choose<'data>(
     match best(order, images.iter().map(|(target, _)| target), device)[..] {
         [] => Ok(None),
         [(n, states)] if states == device.all_states() => {
-            Ok(images.get(n).map(|(_, image)| *image))
+            Ok(images.get(n).map(|(_, image)| image.clone()))
         }
         [(n, states), ..] => {
             let label = images.get(n).map_or("", |(target, _)| target.id());
@@ -212,13 +218,6 @@ fn choose<'data>(
             ))
         }
     }
-}
-
-/// Returns the range of a slice of `data`.
-fn within(data: &[u8], image: &[u8]) -> Range<usize> {
-    // One without bytes may lie elsewhere.
-    let start = (image.as_ptr() as usize).saturating_sub(data.as_ptr() as usize);
-    start..start.saturating_add(image.len())
 }
 
 /// Returns a range of `data`, in its memory.

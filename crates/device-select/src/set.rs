@@ -266,8 +266,10 @@ impl FileSet {
                 let name = path.rsplit('/').next().unwrap_or(path);
                 let words = selection.conclusion(units, device).text;
                 let hint = selection.hint(units, device);
-                let hint = hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
-                *why = Some(format!("{name} {words}{hint}"));
+                *why = Some(match hint {
+                    Some(hint) => format!("{name} {words} ({hint})"),
+                    None => format!("{name} {words}"),
+                });
             }
         }
     }

@@ -97,7 +97,7 @@ impl<'o> Keeper<'o> {
         };
         let offset = copies.stream_position()?;
         write(copies)?;
-        Ok(Kept::Copy(offset, copies.stream_position()?.saturating_sub(offset)))
+        Ok(Kept::Copy(offset, copies.stream_position()? - offset))
     }
 
     /// Writes the kept image of each output as `write` does, with several threads.

@@ -65,10 +65,9 @@ pub fn page(name: &str, tool: &Tool) -> String {
 }
 
 fn words(option: &Opt) -> String {
-    let mut lines = option.help.lines().map(str::trim);
-    let mut words = lines.next().unwrap_or_default().to_owned();
     // Line breaks are kept: most descriptions are lists.
-    lines.for_each(|line| words.push_str(&format!("\n\n{line}")));
+    let lines: Vec<_> = option.help.lines().map(str::trim).collect();
+    let mut words = lines.join("\n\n");
     let values: Vec<String> = match option.kind {
         Kind::Choice(values) => values.iter().map(|value| (*value).to_owned()).collect(),
         Kind::Named(values) => {

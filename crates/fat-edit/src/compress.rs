@@ -129,11 +129,12 @@ impl Jobs {
     /// Returns what is in flight at one time. One job more is made meanwhile, unless each goes by itself.
     fn bounds(&self, threads: usize) -> Bounds {
         let bounds = Bounds::new(NonZeroUsize::new(threads).unwrap_or(NonZeroUsize::MIN));
-        let bytes = self.most.saturating_sub(self.largest).min(IN_FLIGHT);
-        if bytes < self.largest && self.most / 2 < self.largest {
-            bounds.with_jobs(1)
-        } else {
-            bounds.with_jobs(usize::MAX).with_bytes(bytes)
+        let bytes = self.most.checked_sub(self.largest).map(|bytes| bytes.min(IN_FLIGHT));
+        match bytes {
+            Some(bytes) if bytes >= self.largest || self.most / 2 >= self.largest => {
+                bounds.with_jobs(usize::MAX).with_bytes(bytes)
+            }
+            _ => bounds.with_jobs(1),
         }
     }
 }
@@ -147,7 +148,8 @@ pub(super) fn run<E>(
     expected: &Jobs,
     mut next: impl FnMut() -> Result<Option<Job>, E>,
 ) -> Result<Vec<Compressed>, E> {
-    let at_once = threads.get().min(u32::try_from(expected.count).unwrap_or(u32::MAX)).max(1);
+    let at_once = u32::try_from(expected.count).map_or(threads.get(), |n| n.min(threads.get()));
+    let at_once = at_once.max(1);
     // The threads left over help with each one: libzstd has workers of its own at high levels.
     let of_each = threads.get() / at_once;
     let mut failed = None;
@@ -161,9 +163,9 @@ pub(super) fn run<E>(
             None
         }
     });
-    let at_once = usize::try_from(at_once).unwrap_or(usize::MAX);
+    let bounds = expected.bounds(at_once as usize);
     let results = thread::scope(|scope| {
-        in_order(scope, expected.bounds(at_once), jobs, || |job: Job| job.run(of_each)).collect()
+        in_order(scope, bounds, jobs, || |job: Job| job.run(of_each)).collect()
     });
     failed.map_or(Ok(results), Err)
 }

@@ -1,5 +1,6 @@
 //! Offload binaries of version 3, compressed: their body becomes one stream.
 
+use byte_parts::Source;
 use ccob::{Method, WriteOptions};
 use fat_object::Error;
 use offload_binary::{CompressedBinary, FormatVersion, OffloadBinary};
@@ -38,22 +39,21 @@ pub fn compress_offload_binary(plain: &[u8], options: &WriteOptions) -> Result<V
     if version != FormatVersion::V3 {
         return Err(offload_binary::Error::unsupported_version(version).into());
     }
-    let end = usize::try_from(binary.size()).unwrap_or(usize::MAX);
-    let start = usize::try_from(version.header_len()).unwrap_or(usize::MAX);
+    let mut source = Source::of_bytes(plain);
     let entries_at =
         plain.get(16..24).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
     if entries_at != Some(version.header_len()) {
         // The header of a compressed offload binary cannot say that entries start elsewhere.
-        let plain = offload_binary::convert(plain.get(..end).unwrap_or_default(), version)?;
+        let plain = offload_binary::convert(&source.range(&(0..binary.size()))?, version)?;
         return compress_offload_binary(&plain, options);
     }
-    let body = plain.get(start..end).unwrap_or_default();
+    let body = source.range(&(version.header_len()..binary.size()))?;
     let mut options = options.clone();
     if options.method() == Method::ZSTD {
         let level = options.level().unwrap_or(DEFAULT_ZSTD_LEVEL);
         options = options.with_level(level);
     }
-    let stream = ccob::compress_stream(body, &options)
+    let stream = ccob::compress_stream(&body, &options)
         .map_err(|error| Error::of_offload_binary_stream(error.moved(version.header_len())))?;
     let (entries, stream_len) = (binary.entries().len() as u64, stream.len() as u64);
     let header = CompressedBinary::new(binary.size(), entries, stream_len)?;

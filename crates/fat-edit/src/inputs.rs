@@ -68,7 +68,7 @@ impl<'a> Sources<'a> {
 /// Copies the bytes from `offset` on, and returns their number.
 fn copy_from(data: &[u8], offset: u64, buf: &mut [u8]) -> usize {
     let from = usize::try_from(offset).ok().and_then(|from| data.get(from..));
-    let from = from.unwrap_or_default();
+    let Some(from) = from else { return 0 };
     let n = from.len().min(buf.len());
     if let (Some(to), Some(from)) = (buf.get_mut(..n), from.get(..n)) {
         to.copy_from_slice(from);

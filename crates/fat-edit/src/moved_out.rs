@@ -18,7 +18,7 @@ use crate::survey::{EditableContainer, EditableFile, survey_any};
 use crate::wishes::Wish;
 
 /// The most bytes that a loader reads of a marker.
-const MOST_OF_MARKER: u64 = 64 << 10;
+const MOST_OF_MARKER: usize = 64 << 10;
 
 /// Reads the marker of a linked file whose device code was moved to kernel packs, and the number of each wrapper, by which its
 /// code is known there; `None` for another file, and for one whose wrappers cannot be read.
@@ -54,9 +54,8 @@ pub fn moved_out<R: Read + Seek>(input: R) -> io::Result<Option<(Marker, Vec<u64
     let target = target.ok_or_else(|| {
         invalid("device code was moved out, and its wrappers lead to no marker".to_owned())
     })?;
-    // A pointer of the file says where.
-    let end = window.end.min(target.saturating_add(MOST_OF_MARKER));
-    let bytes = source.read_range(&(target..end))?;
+    // The pointer may lead to the end of the file.
+    let bytes = source.peek(&(target..window.end), MOST_OF_MARKER)?;
     let (marker, _) = Marker::parse(&bytes).map_err(|error| invalid(error.to_string()))?;
     Ok(Some((marker, wrappers.iter().map(|wrapper| wrapper.index).collect())))
 }

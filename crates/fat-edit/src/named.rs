@@ -207,9 +207,11 @@ impl<'f> NamedImages<'f> {
 
     fn list<'i>(&self, images: impl Iterator<Item = &'i ImageInfo>) -> String {
         few(images.map(|image| {
-            let container = self.file.container_of(image.index());
-            let path = container.map(|one| text_of(one.path(), "")).unwrap_or_default();
-            format!("#{} {} in {path}", self.number(image), name(image))
+            let (number, name) = (self.number(image), name(image));
+            match self.file.container_of(image.index()) {
+                Some(container) => format!("#{number} {name} in {}", text_of(container.path(), "")),
+                None => format!("#{number} {name}"),
+            }
         }))
     }
 }

@@ -18,7 +18,7 @@ use crate::rebuild::{RebuildError, malformed};
 use crate::wishes::{NewImages, Wish, Wishes};
 
 /// Bytes of the header of a fatbinary.
-const HEADER: u64 = 16;
+const HEADER: usize = 16;
 /// Bytes of the header of an entry that tell all that is needed here.
 const ENTRY_HEADER: usize = 64;
 /// Flags that describe the file, not the code.
@@ -108,7 +108,7 @@ fn headers(
 ) -> Result<(Headers, Facts), RebuildError> {
     let mut headers = Headers::new();
     let mut facts = Facts { like: None, stored: Vec::new(), common: OF_THE_FILE, is_older: false };
-    let mut at = HEADER;
+    let mut at = HEADER as u64;
     while at < size {
         let head = source.peek(&(start + at..start + size), ENTRY_HEADER)?;
         let entry = Entry::parse(&head, headers.len(), at, size)?;
@@ -148,7 +148,7 @@ pub(super) fn rebuild(
     later: &mut dyn FnMut(Range<u64>, u64) -> Input,
 ) -> Result<Output, RebuildError> {
     let &Asked { wishes, old_images, images, form, max } = asked;
-    let head = source.peek(range, usize::try_from(HEADER).unwrap_or(usize::MAX))?;
+    let head = source.peek(range, HEADER)?;
     let size = Fatbin::parse_prefix(&head, range.end - range.start)?.size();
     if let Some(entries) = kept(range, size, asked) {
         return Ok(of_entries(range, &entries));
@@ -261,7 +261,7 @@ fn kept(range: &Range<u64>, size: u64, asked: &Asked<'_>) -> Option<Output> {
     if !is_plain || !entries.contains(&Wish::Remove) || entries.len() != images.len() {
         return None;
     }
-    let (mut out, mut at) = (Output::new(), HEADER);
+    let (mut out, mut at) = (Output::new(), HEADER as u64);
     for (image, wish) in images.iter().zip(entries) {
         let entry = image.fatbinary_entry().filter(|entry| entry.start == at)?;
         let place = range.start + entry.start..range.start + entry.end;

@@ -235,6 +235,7 @@ impl EditPlan {
             };
             *images += usize::from(image.index.is_some());
             *left += usize::from(image.size_after.is_some());
+            // Headers state the sizes.
             *before = before.saturating_add(image.size_before);
             *after = after.saturating_add(image.size_after.unwrap_or(0));
         }

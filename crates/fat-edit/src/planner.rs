@@ -207,6 +207,7 @@ impl<'a> Planner<'a> {
     /// Returns the wishes for the images directly in a container.
     pub(super) fn wishes(&self, node: &Node) -> Wishes<'a> {
         let wishes = node.container.and_then(|container| self.wishes.get(&container));
+        // Most containers have none.
         wishes.cloned().unwrap_or_default()
     }
 

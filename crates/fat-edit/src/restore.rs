@@ -218,8 +218,8 @@ fn way_back(
 struct Skeleton {
     /// Zeros where bundles are.
     rest: Output,
-    /// Parts of bundles: where each lies, the index of its container, and which part it is.
-    bundles: Vec<(u64, usize, Range<u64>)>,
+    /// Parts of bundles: where each lies, the index of its container if it has a start, and which part it is.
+    bundles: Vec<(u64, Option<usize>, Range<u64>)>,
 }
 
 impl Skeleton {
@@ -235,10 +235,12 @@ impl Skeleton {
             match part {
                 Part::Input(Input::File, range) => copy(&mut skeleton, range.clone()),
                 Part::Input(&Input::Derived(number), range) => {
-                    let stored = derived.get(number).map_or(u64::MAX, |bundle| bundle.stored.start);
-                    let n = starts.binary_search_by_key(&stored, |&(start, _)| start);
-                    let index = n.ok().and_then(|n| starts.get(n)).map(|&(_, index)| index);
-                    skeleton.bundle(index.unwrap_or(usize::MAX), range.clone());
+                    let index = derived.get(number).and_then(|bundle| {
+                        let at = bundle.stored.start;
+                        let n = starts.binary_search_by_key(&at, |&(start, _)| start).ok()?;
+                        starts.get(n).map(|&(_, index)| index)
+                    });
+                    skeleton.bundle(index, range.clone());
                 }
                 part => skeleton.rest.push_part(part),
             }
@@ -246,7 +248,7 @@ impl Skeleton {
         skeleton
     }
 
-    fn bundle(&mut self, index: usize, part: Range<u64>) {
+    fn bundle(&mut self, index: Option<usize>, part: Range<u64>) {
         let zeros = part.end - part.start;
         self.bundles.push((self.rest.size(), index, part));
         self.rest.push_zeros(zeros);
@@ -262,7 +264,7 @@ impl Skeleton {
                 break;
             }
             self.rest.push_input(Input::File, at..from);
-            self.bundle(*index, from - place.start..to - place.start);
+            self.bundle(Some(*index), from - place.start..to - place.start);
             at = to;
         }
         self.rest.push_input(Input::File, at..range.end);

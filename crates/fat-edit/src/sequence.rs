@@ -52,9 +52,9 @@ fn gap(out: &mut Output, window: &Range<u64>, gap: &Range<u64>) {
     let (from, to) = (gap.start - window.start, gap.end - window.start);
     let old = to - from;
     let zeros = if to % PAGE == 0 {
-        // The bytes that alignment took are computed again; further pages stay. There may be fewer.
+        // The bytes that alignment took are computed again; further pages stay.
         let padding = |at: u64| at.wrapping_neg() % PAGE;
-        old.saturating_sub(padding(from)).saturating_add(padding(out.size()))
+        old - padding(from) + padding(out.size())
     } else {
         old
     };

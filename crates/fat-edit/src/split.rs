@@ -307,7 +307,7 @@ impl Visitor for Sending<'_> {
         }
         let mut code = Vec::new();
         // The size is what the file says: there may be less.
-        let size = usize::try_from(image.size()).unwrap_or(usize::MAX);
+        let size = usize::try_from(image.size()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         code.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         image.pieces(&mut |piece| {
             code.extend_from_slice(piece);

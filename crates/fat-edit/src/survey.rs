@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Cursor, Read, Seek};
 use std::ops::Range;
 
-use byte_parts::ReadSeek;
+use byte_parts::{ReadSeek, internal};
 use fat_object::{
     Compression, Container, ContainerKind, Enter, ErrorKind, FileFormat, Finding, Image, ImageInfo,
     Location, Options, PathStep, Severity, Summary, Visitor, walk, walk_slice,
@@ -88,7 +88,10 @@ impl EditableFile {
 
     /// Returns the images of a container of this file.
     pub(crate) fn images_in(&self, container: &EditableContainer) -> &[ImageInfo] {
-        self.images.get(container.images.clone()).unwrap_or_default()
+        self.images.get(container.images.clone()).unwrap_or_else(|| {
+            internal!("a container of another file");
+            &[]
+        })
     }
 
     /// Returns whether a container of this file is compressed: as a whole, or with all its images.

@@ -104,7 +104,7 @@ impl<'s> Ahead<'s> {
                 if is_passed { None } else { decompress(&mut input, job, options) }
             }
         };
-        // The walk itself is one more thread.
+        // The walk itself is one more thread. There are fewer of them than bytes of memory.
         let bounds = Bounds::new(NonZeroUsize::MIN.saturating_add(threads))
             .with_jobs(threads)
             .with_bytes(options.max_decompressed);

@@ -106,6 +106,8 @@ pub(crate) fn thin_member(
         found.finding(member.archive, of_thin_member(ErrorKind::Limit, member, &message));
         return Ok(false);
     }
+    // The limit is larger.
+    cx.thin_size += size;
     if size != member.size {
         let message = format!("expected {} bytes, found {size}", member.size);
         found.finding(member.archive, of_thin_member(ErrorKind::ThinMemberSize, member, &message));
@@ -204,14 +206,14 @@ fn not_a_name(member: &ArchiveMember<'_>) -> Option<Error> {
         Some(([b'/', second, _], _)) => matches!(second, b' ' | b'/' | b'<' | b'S' | b'0'..=b'9'),
         _ => true,
     };
-    // A member that is a file of its own has no place.
-    let offset = member.file_range().0.saturating_sub(size_of::<Header>() as u64);
     (!sound).then(|| {
         let name = lossy(name.trim_ascii_end());
         let name = printable(&name);
-        let message = format!(
-            "archive member at {offset:#x}: expected a name or a reference to one, found {name}"
-        );
+        // A member that is a file of its own has no place.
+        let header = member.file_range().0.checked_sub(size_of::<Header>() as u64);
+        let place = header.map(|at| format!(" at {at:#x}")).unwrap_or_default();
+        let message =
+            format!("archive member{place}: expected a name or a reference to one, found {name}");
         Error::new(ErrorKind::Archive, message)
     })
 }

@@ -58,7 +58,7 @@ pub(crate) fn image(
             None
         }
         FileFormat::Ptx if target.is_none() => {
-            let looked_at = device_code::HEAD.min(len(window));
+            let looked_at = (window.end - window.start).min(device_code::HEAD as u64);
             Some(of_image(format!(
                 "PTX names no target: expected a directive .target in the first {looked_at} bytes"
             )))
@@ -74,10 +74,6 @@ pub(crate) fn image(
         found.finding(window.start, error);
     }
     Ok(())
-}
-
-fn len(window: &Range<u64>) -> usize {
-    usize::try_from(window.end - window.start).unwrap_or(usize::MAX)
 }
 
 /// Returns what is wrong with the bytes of an image of this format, judged by its own headers.
@@ -145,6 +141,7 @@ fn segments(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<E
     for (index, segment) in table.chunks_exact(size_of::<Segment64>()).enumerate() {
         let Some(segment) = first::<Segment64>(segment) else { continue };
         let (start, size) = (segment.p_offset.get(LE), segment.p_filesz.get(LE));
+        // As above.
         let end = start.saturating_add(size);
         if size > 0 && end > available {
             return Ok(Some(of_image(format!(

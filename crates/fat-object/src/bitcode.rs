@@ -85,7 +85,7 @@ impl Children for Objects {
         if is_container {
             cx.decompressed.spend(held);
             cx.add_bytes(held);
-            let content = Content::known(Sequence::new(0..held, None, false));
+            let content = Content::known(Sequence::new(0..held, false));
             found.container(Opened {
                 step: PathStep::new(ContainerKind::Section, name),
                 window: stored,

@@ -17,13 +17,12 @@ use crate::opened::{Children, Container, Finds, Object, Opened, Start};
 use crate::source::Source;
 use crate::text::{lossy, printable};
 
-/// Opens the binary bundle at the start of the window. In an `object` it is that object's form of a bundle.
+/// Opens the binary bundle at the start of the window.
 pub(crate) fn open(
     cx: &Context<'_>,
     source: &mut Source<'_>,
     window: &Range<u64>,
     ordinal: usize,
-    object: Option<&Object>,
 ) -> io::Result<Result<Container, Error>> {
     let prefix = prefix(source, window)?;
     let bundle = match Bundle::parse_prefix(&prefix, window.end - window.start) {
@@ -31,7 +30,7 @@ pub(crate) fn open(
         Err(error) => return Ok(Err(error.into())),
     };
     let container = container_of(cx.directly_in(ContainerKind::Ccob));
-    let opened = opened(container, &bundle, window.start, ordinal, object);
+    let opened = opened(container, &bundle, window.start, ordinal);
     let end = opened.window.end;
     Ok(Ok((opened, Some(end))))
 }
@@ -42,11 +41,9 @@ pub(crate) fn opened(
     bundle: &Bundle<'_>,
     start: u64,
     ordinal: usize,
-    object: Option<&Object>,
 ) -> Opened {
     let entries = bundle.entries().map(|entry| (lossy(entry.id()), entry.offset(), entry.size()));
-    let form = object.map_or(BundleForm::Binary, |_| BundleForm::Section);
-    let entries = Entries::new(container, form, start, entries, object.cloned());
+    let entries = Entries::new(container, BundleForm::Binary, start, entries);
     let step = PathStep::new(ContainerKind::Bundle, ordinal.to_string());
     Opened::here(step, start..start + bundle.end(), entries)
 }
@@ -63,7 +60,6 @@ struct Entries {
     start: u64,
     ids: Vec<String>,
     places: vec::IntoIter<(u64, u64)>,
-    object: Option<Object>,
     next: usize,
 }
 
@@ -73,11 +69,10 @@ impl Entries {
         form: BundleForm,
         start: u64,
         entries: impl Iterator<Item = (String, u64, u64)>,
-        object: Option<Object>,
     ) -> Self {
         let (ids, places): (Vec<_>, Vec<_>) =
             entries.map(|(id, offset, size)| (id, (offset, size))).unzip();
-        Entries { container, form, start, ids, places: places.into_iter(), object, next: 0 }
+        Entries { container, form, start, ids, places: places.into_iter(), next: 0 }
     }
 
     fn composition(&self, cx: &mut Context<'_>, found: &mut Finds) {
@@ -109,9 +104,6 @@ impl Children for Entries {
                 0 => FileFormat::Empty,
                 _ => FileFormat::NotRead,
             });
-        }
-        if let Some(object) = &self.object {
-            in_object(source, object, &window, &mut description, found)?;
         }
         found.image(window, description);
         Ok(true)
@@ -203,7 +195,7 @@ impl Text {
     ) -> Opened {
         let container = container_of(cx.directly_in(ContainerKind::Ccob));
         let entries = entries.map(|entry| (lossy(entry.id()), entry.offset(), entry.size()));
-        let entries = Entries::new(container, form, self.window.start, entries, None);
+        let entries = Entries::new(container, form, self.window.start, entries);
         let step = PathStep::new(ContainerKind::Bundle, "0");
         Opened::here(step, self.window.clone(), entries)
     }

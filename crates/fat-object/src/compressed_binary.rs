@@ -7,7 +7,7 @@ use ccob::Method;
 use offload_binary::{CompressedBinary, FormatVersion, OffloadBinary};
 
 use crate::error::Error;
-use crate::source::Source;
+use crate::source::{Origin, Source};
 
 /// Returns the method of a stream: Zstandard if it starts with a frame, skippable ones included, and else zlib.
 ///
@@ -45,18 +45,12 @@ fn method_of(stream: &[u8]) -> Method {
 /// [`Error::offload_binary`] for a malformed offload binary, also one that comes out of the stream, and [`Error::ccob`]
 /// for a malformed stream, for one that exceeds `max`, and without a codec.
 pub fn decompress_offload_binary(data: &[u8], max: u64) -> Result<Vec<u8>, Error> {
-    let available = data.len() as u64;
-    let Some(header) = CompressedBinary::parse_prefix(data, available)? else {
-        let size = OffloadBinary::parse(data)?.size();
-        return Ok(usize::try_from(size)
-            .ok()
-            .and_then(|end| data.get(..end))
-            .map_or_else(Vec::new, <[u8]>::to_vec));
+    let mut source = Source::of_bytes(data, Origin::File);
+    let window = 0..source.len();
+    let Some(header) = CompressedBinary::parse_prefix(data, window.end)? else {
+        return Ok(source.read_range(&(0..OffloadBinary::parse(data)?.size()))?);
     };
-    let stream = header.stream();
-    let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-    let stream = data.get(index(stream.start)..index(stream.end)).unwrap_or_default();
-    let (_, plain) = inflate(&header, stream, max)?;
+    let (_, plain) = read_plain(&mut source, &window, &header, max)??;
     OffloadBinary::parse(&plain)?;
     Ok(plain)
 }
@@ -69,11 +63,12 @@ pub(crate) fn read_plain(
     max: u64,
 ) -> io::Result<Result<(Method, Vec<u8>), Error>> {
     if header.inflated_size() > max {
-        return Ok(Err(too_large(header, max)));
+        let error = ccob::Error::too_large(header.inflated_size(), max);
+        return Ok(Err(Error::of_offload_binary_stream(error)));
     }
     let Range { start, end } = header.stream();
     let stream = source.range(&(window.start + start..window.start + end))?;
-    Ok(inflate(header, &stream, max))
+    Ok(inflate(header, &stream))
 }
 
 /// Returns the method of the offload binary at the start of the window, by the first bytes of its stream.
@@ -86,10 +81,7 @@ pub(crate) fn peek_method(
     Ok(method_of(&source.peek(&(window.start + start..window.start + end), 4)?))
 }
 
-fn inflate(header: &CompressedBinary, stream: &[u8], max: u64) -> Result<(Method, Vec<u8>), Error> {
-    if header.inflated_size() > max {
-        return Err(too_large(header, max));
-    }
+fn inflate(header: &CompressedBinary, stream: &[u8]) -> Result<(Method, Vec<u8>), Error> {
     let method = method_of(stream);
     let mut plain =
         ccob::decompress_stream(method, stream, header.body_size()).map_err(of_stream)?;
@@ -98,10 +90,6 @@ fn inflate(header: &CompressedBinary, stream: &[u8], max: u64) -> Result<(Method
     plain.try_reserve_exact(head.len()).map_err(|_| of_stream(ccob::Error::out_of_memory(size)))?;
     plain.splice(..0, head);
     Ok((method, plain))
-}
-
-fn too_large(header: &CompressedBinary, max: u64) -> Error {
-    Error::of_offload_binary_stream(ccob::Error::too_large(header.inflated_size(), max))
 }
 
 /// Returns the error about a stream, with offsets from the start of the offload binary.

@@ -9,7 +9,7 @@ use device_code::FileFormat;
 
 use crate::context::Context;
 use crate::error::Error;
-use crate::opened::{Container, Finds, Object, Start};
+use crate::opened::{Container, Finds, Start};
 use crate::source::Source;
 use crate::{bundle, compressed, gzip, hcf, nv_fatbin, offload, syclbin};
 
@@ -18,7 +18,6 @@ pub(crate) struct ContainerStart<'a> {
     pub(crate) window: &'a Range<u64>,
     /// Position among its neighbours.
     pub(crate) ordinal: usize,
-    pub(crate) object: Option<&'a Object>,
 }
 
 /// Opens the container; `None` if it is passed over.
@@ -75,9 +74,7 @@ pub(crate) static ALL: [Format; 7] = [
         format: FileFormat::Bundle,
         magic: b"__CL",
         is_in_sequences: true,
-        open: |cx, source, at, _| {
-            Ok(bundle::open(cx, source, at.window, at.ordinal, at.object)?.map(Some))
-        },
+        open: |cx, source, at, _| Ok(bundle::open(cx, source, at.window, at.ordinal)?.map(Some)),
         is_start: Some(bundle::is_start),
         size: Some(bundle::size),
     },

@@ -76,7 +76,7 @@ impl Contents {
                 Some(Box::new(Text::new(window)))
             }
             format if containers::is_in_sequences(format) => {
-                Some(Box::new(Sequence::new(window, None, false)))
+                Some(Box::new(Sequence::new(window, false)))
             }
             FileFormat::Archive | FileFormat::Deb => match archive::open(cx, source, &window)? {
                 Ok(members) => Some(Box::<Members>::new(members)),

@@ -47,8 +47,9 @@ pub(crate) struct Context<'r> {
     pub(crate) decompressed: Budget,
     /// Bytes of names and of strings of offload binaries.
     pub(crate) names: Budget,
-    /// Bytes of the files that thin archives name.
+    /// Bytes of the files that thin archives name: the limit, and the size of the files.
     pub(crate) thin_members: Budget,
+    pub(crate) thin_size: u64,
     /// `true` in such a file, at any depth.
     pub(crate) in_thin_member: bool,
     /// Containers entered so far.
@@ -67,7 +68,7 @@ impl<'r> Context<'r> {
         uncompressed_size: u64,
         stored: u64,
     ) {
-        // A block of Zstandard that repeats one byte: 128 KiB in 4 bytes.
+        // A block of Zstandard that repeats one byte: 128 KiB in 4 bytes. No stream gives more than a number can hold.
         const MAX_EXPANSION: u64 = 32 << 10;
         let cost = match error.kind() {
             ccob::ErrorKind::Stream
@@ -91,6 +92,7 @@ impl<'r> Context<'r> {
             decompressed: Budget::new(options.max_decompressed),
             names: names_of(0),
             thin_members: Budget::new(options.max_thin_bytes),
+            thin_size: 0,
             in_thin_member: false,
             entered: 0,
             sound_ids: Vec::new(),
@@ -172,14 +174,18 @@ impl<'r> Context<'r> {
         Ok(room)
     }
 
-    /// Counts bytes that are held until they are [released](Self::release), with the compression of their holder.
-    pub(crate) fn hold(&mut self, bytes: u64, compression: Option<Compression>) {
-        self.held = self.held.saturating_add(bytes);
+    /// Counts bytes that are held until they are [released](Self::release), with the compression of their holder. Returns
+    /// the bytes that were held before.
+    pub(crate) fn hold(&mut self, bytes: u64, compression: Option<Compression>) -> u64 {
+        // Headers state the sizes, which may be too large for a number in total.
+        let held = self.held.saturating_add(bytes);
         self.compressions.extend(compression);
+        std::mem::replace(&mut self.held, held)
     }
 
-    pub(crate) fn release(&mut self, bytes: u64, compression: Option<Compression>) {
-        self.held = self.held.saturating_sub(bytes);
+    /// Goes back to the bytes that were held before.
+    pub(crate) fn release(&mut self, held_before: u64, compression: Option<Compression>) {
+        self.held = held_before;
         if compression.is_some() {
             self.compressions.pop();
         }

@@ -124,10 +124,15 @@ fn of_stream(what: &str) -> Error {
 /// Returns the checksum of gzip (RFC 1952, section 8).
 fn crc32(bytes: &[u8]) -> u32 {
     let bit = |crc: u32, _| (crc >> 1) ^ (0xedb8_8320 * (crc & 1));
-    let table: Vec<u32> = (0..256).map(|byte| (0..8).fold(byte, bit)).collect();
+    let mut table = [0; 256];
+    for (byte, entry) in (0..).zip(&mut table) {
+        *entry = (0..8).fold(byte, bit);
+    }
     !bytes.iter().fold(!0_u32, |crc, &byte| {
         let [low, ..] = crc.to_le_bytes();
-        (crc >> 8) ^ table.get(usize::from(low ^ byte)).copied().unwrap_or_default()
+        #[expect(clippy::indexing_slicing, reason = "a byte is less than 256")]
+        let entry = table[usize::from(low ^ byte)];
+        (crc >> 8) ^ entry
     })
 }
 

@@ -22,10 +22,6 @@ use crate::source::Source;
 use crate::text::lossy;
 use crate::{bare, sycl};
 
-/// The segment and the section that bundles lie in, in Mach-O objects.
-const MACH_O_SEGMENT: &[u8] = b"__LLVM";
-const MACH_O_BUNDLE_SECTION: &[u8] = b"__offload_bundle";
-
 /// Section type of shared memory in relocatable cubins of NVIDIA's `ptxas`: the size is the size in memory, the file
 /// has no bytes.
 const SHT_CUDA_SHARED: u32 = 0x7000_000a;
@@ -56,8 +52,6 @@ pub(crate) struct NamedSection<'a> {
     pub(crate) range: Range<u64>,
     /// `true` if type or name say that it holds device code.
     pub(crate) device: bool,
-    /// `true` if it holds a bundle in the object form, where names are too short for IDs.
-    holds_bundle: bool,
 }
 
 impl NamedSection<'_> {
@@ -88,8 +82,8 @@ pub(crate) fn open(
     let names = &mut cx.names;
     let mut sections = Vec::new();
     let mut keep = |section: NamedSection<'_>| {
-        let NamedSection { name, range, device, holds_bundle } = section;
-        sections.push(Section { name: lossy(name), range, device, holds_bundle });
+        let NamedSection { name, range, device } = section;
+        sections.push(Section { name: lossy(name), range, device });
         ControlFlow::Continue(())
     };
     let fault = match source.with_headers(window, |data| parts(data, names, &mut keep))? {
@@ -227,7 +221,7 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
         }
         let typed = header.sh_type(endian).0 == SHT_LLVM_OFFLOADING;
         let device = typed || is_device_section(name);
-        if each_section(name, (start, size), device, false, each).is_break() {
+        if each_section(name, (start, size), device, each).is_break() {
             break;
         }
     }
@@ -239,12 +233,11 @@ fn each_section(
     name: &[u8],
     (start, size): (u64, u64),
     device: bool,
-    holds_bundle: bool,
     each: &mut dyn FnMut(NamedSection<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     // An end too large for a number lies past the end of the file, too.
     let range = start..start.saturating_add(size);
-    let section = NamedSection { name, range, device, holds_bundle };
+    let section = NamedSection { name, range, device };
     let is_empty = size == 0 && !section.is_bundle_entry();
     if is_empty { ControlFlow::Continue(()) } else { each(section) }
 }
@@ -271,10 +264,7 @@ fn other_parts<'d>(
         if !names.take(name.len() as u64) {
             return Ok(Parts::TooManyNames);
         }
-        let holds_bundle =
-            name == MACH_O_BUNDLE_SECTION && section.segment_name_bytes()? == Some(MACH_O_SEGMENT);
-        let device = holds_bundle || is_device_section(name);
-        if each_section(name, (start, size), device, holds_bundle, each).is_break() {
+        if each_section(name, (start, size), is_device_section(name), each).is_break() {
             break;
         }
     }

@@ -69,7 +69,9 @@ pub(crate) fn all(
                 TINFLStatus::NeedsMoreInput if end < window.end => break,
                 TINFLStatus::HasMoreOutput => {
                     let room = max.min((2 * bytes.len() as u64).max(PIECE));
-                    let room = usize::try_from(room).unwrap_or(usize::MAX);
+                    let Ok(room) = usize::try_from(room) else {
+                        return fault("there is not enough memory", written);
+                    };
                     if room <= bytes.len() {
                         return fault("it gives more bytes than may be decompressed", written);
                     }

@@ -37,7 +37,7 @@
 //! | where | what |
 //! |---|---|
 //! | ELF (relocatable, executable, shared) | sections of type `SHT_LLVM_OFFLOADING`, or that start with a sound container, or named `__CLANG_OFFLOAD_BUNDLE__<ID>` |
-//! | COFF, PE, Mach-O (thin and universal), WebAssembly modules | the same by name and contents; in Mach-O bundles in `__LLVM,__offload_bundle` |
+//! | COFF, PE, Mach-O (thin and universal), WebAssembly modules | the same by name and contents |
 //! | LLVM bitcode, raw or in its wrapper, for the host | globals that the named metadata `llvm.embedded.objects` lists with the section `.llvm.offloading` |
 //! | `ar` archives: GNU, BSD, COFF, thin | every member, recursively |
 //! | text whose last line is the marker of a text bundle | the form of the first proposal of bundles; text bundles with other text in front |
@@ -226,6 +226,7 @@ mod options;
 mod other;
 mod question;
 mod ranges;
+mod records;
 mod scan;
 mod section;
 mod sections;

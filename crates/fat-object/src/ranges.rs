@@ -28,14 +28,13 @@ impl Ranges {
         }
     }
 
-    /// Leaves of the range that starts here only these parts, which are in order and count from `base`.
-    pub(crate) fn narrow(&mut self, start: u64, parts: &[Range<u64>], base: u64) {
+    /// Leaves of the range that starts here only these parts, which are in order. They may overlap and exceed the range.
+    pub(crate) fn narrow(&mut self, start: u64, parts: &[Range<u64>]) {
         let Some(end) = self.0.remove(&start) else { return };
         let mut at = start;
         for part in parts {
-            // A part may start before what it counts from.
-            let first = part.start.saturating_sub(base).max(at);
-            at = part.end.saturating_sub(base).min(end).max(first);
+            let first = part.start.max(at);
+            at = part.end.min(end).max(first);
             self.insert(&(first..at));
         }
     }

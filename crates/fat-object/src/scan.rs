@@ -329,6 +329,12 @@ struct Scanner {
 }
 
 impl Scanner {
+    /// Returns the bytes of a range, if they are held.
+    fn held(&self, range: &Range<u64>) -> Option<&[u8]> {
+        let index = |at: u64| usize::try_from(at.checked_sub(self.start)?).ok();
+        self.piece.get(index(range.start)?..index(range.end)?)
+    }
+
     /// Returns the first magic in `window`, which lies in no part that was scanned before.
     fn next(&mut self, source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<u64>> {
         if let Some(bytes) = source.bytes(window) {
@@ -336,18 +342,15 @@ impl Scanner {
         }
         let mut at = window.start;
         while Window::new(&(at..window.end)).len() >= SHORTEST {
-            let end = self.start + self.piece.len() as u64;
-            if !(self.start..end).contains(&at) || window.end.min(at + LONGEST) > end {
-                let len = usize::try_from(PIECE.min(window.end - at)).unwrap_or(usize::MAX);
+            let end = window.end.min(self.start + self.piece.len() as u64);
+            let bytes = self.held(&(at..end));
+            let Some(bytes) = bytes.filter(|_| window.end.min(at + LONGEST) <= end) else {
                 self.piece.clear();
-                self.piece.resize(len, 0);
                 self.start = at;
-                source.read_exact_at(at, &mut self.piece)?;
+                let end = at + PIECE.min(window.end - at);
+                source.append_range(&(at..end), &mut self.piece)?;
                 continue;
-            }
-            let end = end.min(window.end);
-            let index = |at: u64| usize::try_from(at - self.start).unwrap_or(usize::MAX);
-            let bytes = self.piece.get(index(at)..index(end)).unwrap_or_default();
+            };
             if let Some(found) = find(bytes) {
                 return Ok(Some(at + found as u64));
             }

@@ -9,8 +9,6 @@ pub(crate) struct Section {
     pub(crate) range: Range<u64>,
     /// `true` if type or name say that it holds device code.
     pub(crate) device: bool,
-    /// `true` if it holds a bundle in the object form, where names are too short for IDs.
-    pub(crate) holds_bundle: bool,
 }
 
 /// Returns whether the section is a part of GCC's intermediate code for devices (`gcc/lto-section-names.h`).

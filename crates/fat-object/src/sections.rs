@@ -137,10 +137,9 @@ impl Sections {
                 Box::new(SectionEntry { object, window: inner.clone(), id })
             }
             None => {
-                let object = section.holds_bundle.then(|| self.object.clone());
                 // Other data may follow where only the first bytes speak of a container.
                 let is_mixed = !is_known && self.scans && !cx.options.whole_sections;
-                Box::new(Sequence::new(inner.clone(), object, is_mixed))
+                Box::new(Sequence::new(inner.clone(), is_mixed))
             }
         };
         let step = PathStep::new(ContainerKind::Section, &*section.name);
@@ -198,8 +197,7 @@ impl Children for Sections {
                     && let Some(of_gcc) =
                         sections.iter().find(|s| is_gcc_section(s.name.as_bytes()))
                 {
-                    let at = base.saturating_add(of_gcc.range.start);
-                    found.finding(at, Error::gcc_intermediate_code());
+                    found.finding(self.start_of(of_gcc), Error::gcc_intermediate_code());
                 }
                 match sections.get(self.next) {
                     Some(section) => {
@@ -223,10 +221,10 @@ impl Children for Sections {
                     return Ok(true);
                 }
                 for range in covered {
-                    self.walked.insert(&(range.start - base..range.end - base));
+                    self.walked.insert(range);
                 }
                 for (start, images) in self.covered.drain(..) {
-                    self.walked.narrow(start, &images, base);
+                    self.walked.narrow(start, &images);
                 }
                 if self.scans {
                     let window = self.window.clone();
@@ -248,14 +246,18 @@ impl Children for Sections {
     }
 
     fn left(&mut self, walked: Walked) {
+        let base = self.window.start;
+        let images = walked.covered.as_ref().map(|images| {
+            images.iter().map(|image| image.start - base..image.end - base).collect::<Vec<_>>()
+        });
         match &mut self.stage {
             Stage::Sections => {
                 if let Some(end) = walked.end {
-                    self.walked.cut(self.entered, end - self.window.start);
+                    self.walked.cut(self.entered, end - base);
                 }
-                self.covered.extend(walked.covered.map(|images| (self.entered, images)));
+                self.covered.extend(images.map(|images| (self.entered, images)));
             }
-            Stage::Outside(_, covered) => covered.extend(walked.covered.into_iter().flatten()),
+            Stage::Outside(_, covered) => covered.extend(images.into_iter().flatten()),
             Stage::Scan(scan) => scan.left(walked),
         }
     }
@@ -291,7 +293,7 @@ mod tests {
         ranges.cut(10, 15);
         ranges.cut(20, 20);
         assert_eq!(ranges.gaps(31).collect::<Vec<_>>(), [15..20, 20..30]);
-        ranges.narrow(0, &[102..104, 103..105, 104..104, 107..200], 100);
+        ranges.narrow(0, &[2..4, 3..5, 4..4, 7..100]);
         assert_eq!(ranges.gaps(31).collect::<Vec<_>>(), [0..2, 5..7, 15..20, 20..30]);
         assert!(Ranges::default().gaps(7).eq(std::iter::once(0..7)));
     }

@@ -10,13 +10,12 @@ use crate::containers::{self, ContainerStart};
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
 use crate::model::ContainerKind;
-use crate::opened::{Children, Finds, Object, Walked};
+use crate::opened::{Children, Finds, Walked};
 use crate::source::Source;
 
 /// Containers with zeros between and after them.
 pub(crate) struct Sequence {
     window: Range<u64>,
-    object: Option<Object>,
     /// `true` if other bytes may follow.
     is_mixed: bool,
     at: u64,
@@ -25,9 +24,9 @@ pub(crate) struct Sequence {
 }
 
 impl Sequence {
-    pub(crate) fn new(window: Range<u64>, object: Option<Object>, is_mixed: bool) -> Self {
+    pub(crate) fn new(window: Range<u64>, is_mixed: bool) -> Self {
         let Range { start, end } = window;
-        Sequence { window, object, is_mixed, at: start, ordinal: 0, end }
+        Sequence { window, is_mixed, at: start, ordinal: 0, end }
     }
 }
 
@@ -50,8 +49,7 @@ impl Children for Sequence {
         }
         let format = FileFormat::sniff(&head);
         if containers::is_in_sequences(format) && !is_text_bundle(&head) {
-            let (ordinal, object) = (self.ordinal, self.object.as_ref());
-            let place = ContainerStart { window: &rest, ordinal, object };
+            let place = ContainerStart { window: &rest, ordinal: self.ordinal };
             let end = containers::open(cx, source, format, &place, found)?;
             self.ordinal += 1;
             // A container always takes at least its header; the check only guards the loop.
@@ -102,7 +100,7 @@ impl Children for One {
         source: &mut Source<'_>,
         found: &mut Finds,
     ) -> io::Result<bool> {
-        let place = ContainerStart { window: &self.window, ordinal: 0, object: None };
+        let place = ContainerStart { window: &self.window, ordinal: 0 };
         self.end = containers::open(cx, source, self.format, &place, found)?;
         Ok(false)
     }

@@ -19,8 +19,11 @@
 use std::io;
 use std::ops::Range;
 
+use byte_parts::Window;
 use device_code::{FileFormat, code_version};
 use target_id::{OffloadKind, Target};
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
 use crate::context::Context;
 use crate::disagreement::Disagreement;
@@ -28,11 +31,68 @@ use crate::error::Error;
 use crate::image::{Description, ImageInfo};
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Container, Finds, Opened};
+use crate::records::records;
 use crate::source::Source;
 use crate::{bare, image_target};
 
-const FILE_HEADER: u64 = 56;
-const HEADER: u64 = 32;
+/// The header of a file.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct FileHeader {
+    magic: [u8; 4],
+    version: U32,
+    modules: U32,
+    ir: U32,
+    native: U32,
+    padding: [u8; 4],
+    metadata: U64,
+    bytes: U64,
+    global_metadata: Place,
+}
+
+/// A place in the metadata or in the bytes.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Place {
+    offset: U64,
+    size: U64,
+}
+
+impl Place {
+    /// Returns the range of the place in `len` bytes; `None` if it exceeds them.
+    fn within(&self, len: u64) -> Option<Range<u64>> {
+        Window::new(&(0..len)).sized(self.offset.get(), self.size.get())
+    }
+}
+
+/// The number and the first of the IR modules or native images of an abstract module.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Numbers {
+    len: U32,
+    first: U32,
+}
+
+/// The header of an abstract module.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct ModuleHeader {
+    metadata: Place,
+    ir: Numbers,
+    native: Numbers,
+}
+
+/// The header of an IR module or native image.
+#[derive(FromBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct ImageHeader {
+    metadata: Place,
+    bytes: Place,
+}
+
+const FILE_HEADER: u64 = size_of::<FileHeader>() as u64;
+/// The size of all other headers.
+const HEADER: u64 = size_of::<ImageHeader>() as u64;
 const ALIGN: u64 = 8;
 const VERSION: u32 = 1;
 /// The most headers that are read together.
@@ -46,17 +106,18 @@ pub(crate) fn open(
     window: &Range<u64>,
     ordinal: usize,
 ) -> io::Result<Result<Container, Error>> {
-    let head = source.peek(window, usize::try_from(FILE_HEADER).unwrap_or(usize::MAX))?;
+    let head = source.peek(window, size_of::<FileHeader>())?;
     let available = window.end - window.start;
-    let Some(layout) = Layout::of(&head) else {
+    let Ok(header) = FileHeader::ref_from_bytes(&head) else {
         return Ok(Err(fault("its header", FILE_HEADER, available)));
     };
-    if layout.version != VERSION {
-        return Ok(Err(fault("its version", VERSION.into(), layout.version.into())));
+    if header.version != VERSION {
+        return Ok(Err(fault("its version", VERSION.into(), u64::from(header.version))));
     }
-    let end = layout.end().filter(|end| *end <= available);
-    let Some(end) = end else {
-        return Ok(Err(fault("its size", available, layout.end().unwrap_or(u64::MAX))));
+    let layout = Layout::of(header);
+    let end = layout.and_then(|layout| layout.data.checked_add(layout.bytes));
+    let (Some(layout), Some(end)) = (layout, end.filter(|end| *end <= available)) else {
+        return Ok(Err(fault("its size", available, end)));
     };
     let step = PathStep::new(ContainerKind::Syclbin, ordinal.to_string());
     let end = window.start + end;
@@ -64,33 +125,37 @@ pub(crate) fn open(
     Ok(Ok((Opened::here(step, window.start..end, images), Some(end))))
 }
 
-fn fault(what: &str, expected: u64, found: u64) -> Error {
-    let message = format!("malformed SYCLBIN: {what} is {found:#x}, expected {expected:#x}");
+/// Creates the error of a number; `None` if it does not fit 64 bits.
+fn fault(what: &str, expected: u64, found: impl Into<Option<u64>>) -> Error {
+    let found = found.into().map_or("more than 64 bits".into(), |found| format!("{found:#x}"));
+    let message = format!("malformed SYCLBIN: {what} is {found}, expected {expected:#x}");
     Error::malformed(ContainerKind::Syclbin, message)
 }
 
-/// The numbers in the file header. None of the sums of a sound file overflow.
+/// The numbers in the file header, and where the bytes start.
 #[derive(Clone, Copy)]
 struct Layout {
-    version: u32,
     modules: u64,
     ir: u64,
     native: u64,
     metadata: u64,
+    data: u64,
     bytes: u64,
 }
 
 impl Layout {
-    fn of(head: &[u8]) -> Option<Self> {
-        head.get(usize::try_from(FILE_HEADER).ok()? - 1)?;
-        Some(Layout {
-            version: four(head, 4)?,
-            modules: four(head, 8)?.into(),
-            ir: four(head, 12)?.into(),
-            native: four(head, 16)?.into(),
-            metadata: eight(head, 24)?,
-            bytes: eight(head, 32)?,
-        })
+    /// Returns the layout of a file; `None` if the bytes start at a number of more than 64 bits.
+    fn of(header: &FileHeader) -> Option<Self> {
+        let layout = Layout {
+            modules: header.modules.into(),
+            ir: header.ir.into(),
+            native: header.native.into(),
+            metadata: header.metadata.get(),
+            data: 0,
+            bytes: header.bytes.get(),
+        };
+        let end = layout.properties().checked_add(layout.metadata)?;
+        Some(Layout { data: end.checked_next_multiple_of(ALIGN)?, ..layout })
     }
 
     /// Returns the number of IR modules and native images.
@@ -107,24 +172,6 @@ impl Layout {
     fn properties(&self) -> u64 {
         self.headers() + HEADER * self.images()
     }
-
-    /// Returns where the bytes start.
-    fn data(&self) -> Option<u64> {
-        self.properties().checked_add(self.metadata)?.checked_next_multiple_of(ALIGN)
-    }
-
-    /// Returns where all ends.
-    fn end(&self) -> Option<u64> {
-        self.data()?.checked_add(self.bytes)
-    }
-}
-
-fn four(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
-}
-
-fn eight(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
 }
 
 /// The images, one after the other.
@@ -132,26 +179,25 @@ struct Images {
     start: u64,
     layout: Layout,
     /// The images of each abstract module in order, with its number; `None` before they were read.
-    modules: Option<Vec<(Range<u64>, u32)>>,
+    modules: Option<Vec<(Range<u64>, u64)>>,
     next: u64,
 }
 
 impl Images {
     /// Hands out the headers between two places, some at a time, with their numbers.
-    fn headers(
+    fn headers<T: FromBytes + Immutable + KnownLayout + Unaligned>(
         &self,
         source: &mut Source<'_>,
         at: u64,
         numbers: Range<u64>,
-        mut each: impl FnMut(u64, &[u8]),
+        mut each: impl FnMut(u64, &T),
     ) -> io::Result<()> {
         let mut next = numbers.start;
         while next < numbers.end {
             let until = numbers.end.min(next + TOGETHER);
             let start = self.start + at;
             let bytes = source.read_range(&(start + HEADER * next..start + HEADER * until))?;
-            let headers = bytes.chunks_exact(usize::try_from(HEADER).unwrap_or(usize::MAX));
-            (next..until).zip(headers).for_each(|(n, header)| each(n, header));
+            (next..until).zip(records(&bytes)).for_each(|(n, header)| each(n, header));
             next = until;
         }
         Ok(())
@@ -162,20 +208,19 @@ impl Images {
         &self,
         source: &mut Source<'_>,
         found: &mut Finds,
-    ) -> io::Result<Vec<(Range<u64>, u32)>> {
+    ) -> io::Result<Vec<(Range<u64>, u64)>> {
         let Layout { modules, ir, native, .. } = self.layout;
         let mut ranges = Vec::new();
-        self.headers(source, FILE_HEADER, 0..modules, |n, header| {
-            let number = |at| four(header, at).map_or(0, u64::from);
-            let of_kinds = [("IR modules", 16, 0, ir), ("native images", 24, ir, native)];
-            for (what, at, before, count) in of_kinds {
-                let (len, first) = (number(at), number(at + 4));
+        self.headers(source, FILE_HEADER, 0..modules, |n, header: &ModuleHeader| {
+            let of_kinds =
+                [("IR modules", &header.ir, 0, ir), ("native images", &header.native, ir, native)];
+            for (what, numbers, before, count) in of_kinds {
+                let (len, first) = (u64::from(numbers.len), u64::from(numbers.first));
                 if first + len > count {
                     let what = format!("the end of the {what} of abstract module {n}");
                     found.finding(self.start, fault(&what, count, first + len));
                 } else if len > 0 {
-                    let module = u32::try_from(n).unwrap_or(u32::MAX);
-                    ranges.push((before + first..before + first + len, module));
+                    ranges.push((before + first..before + first + len, n));
                 }
             }
         })?;
@@ -193,18 +238,17 @@ impl Images {
 
     /// Returns the first two images that share bytes.
     fn overlap(&self, source: &mut Source<'_>) -> io::Result<Option<Error>> {
-        let Layout { bytes, .. } = self.layout;
+        let layout = self.layout;
         let mut ranges = Vec::new();
-        self.headers(source, self.layout.headers(), 0..self.layout.images(), |n, header| {
-            if let Some(range) = range(header, bytes).filter(|range| !range.is_empty()) {
-                ranges.push((range.start, range.end, n));
-            }
+        self.headers(source, layout.headers(), 0..layout.images(), |n, header: &ImageHeader| {
+            let range = header.bytes.within(layout.bytes).filter(|range| !range.is_empty());
+            ranges.extend(range.map(|range| (range.start, range.end, n)));
         })?;
         ranges.sort_unstable();
         let pair = ranges.windows(2).find(|pair| matches!(pair, [one, other] if other.0 < one.1));
         Ok(pair.and_then(|pair| {
             let [(_, _, first), (at, _, second)] = *pair else { return None };
-            let at = self.layout.data()? + at;
+            let at = layout.data + at;
             let message =
                 format!("malformed SYCLBIN: images {first} and {second} overlap at {at:#x}");
             Some(Error::malformed(ContainerKind::Syclbin, message))
@@ -216,23 +260,20 @@ impl Images {
         let modules = self.modules.as_deref()?;
         let after = modules.partition_point(|(range, _)| range.start <= image);
         let (range, module) = modules.get(after.checked_sub(1)?)?;
-        range.contains(&image).then_some(*module)
+        u32::try_from(*module).ok().filter(|_| range.contains(&image))
     }
 
     fn image(
         &self,
         source: &mut Source<'_>,
         n: u64,
-        header: &[u8],
+        header: &ImageHeader,
         found: &mut Finds,
     ) -> io::Result<()> {
-        let Layout { bytes, metadata, .. } = self.layout;
-        let Some(data) = self.layout.data() else { return Ok(()) };
-        let Some(Range { start, end }) = range(header, bytes) else {
-            // An end too large for a number lies past the end of the file, too.
-            let end = |at| Some(eight(header, at)?.saturating_add(eight(header, at + 8)?));
-            let what = format!("the end of image {n}");
-            found.finding(self.start, fault(&what, bytes, end(16).unwrap_or(u64::MAX)));
+        let Layout { bytes, metadata, data, .. } = self.layout;
+        let Some(Range { start, end }) = header.bytes.within(bytes) else {
+            let end = header.bytes.offset.get().checked_add(header.bytes.size.get());
+            found.finding(self.start, fault(&format!("the end of image {n}"), bytes, end));
             return Ok(());
         };
         let window = self.start + data + start..self.start + data + end;
@@ -247,24 +288,18 @@ impl Images {
         description.info.code_version = code_version(&head, format);
         description.info.offset_in_container = window.start - self.start;
         description.info.module = self.module(n);
-        let properties = match (eight(header, 0), eight(header, 8)) {
-            (Some(offset), Some(size)) if offset <= metadata => {
-                let at = self.start + self.layout.properties() + offset;
-                source.peek(&(at..at + size.min(metadata - offset)), METADATA)?
-            }
-            _ => Vec::new(),
+        let (offset, size) = (header.metadata.offset.get(), header.metadata.size.get());
+        let properties = if offset <= metadata {
+            let at = self.start + self.layout.properties() + offset;
+            source.peek(&(at..at + size.min(metadata - offset)), METADATA)?
+        } else {
+            Vec::new()
         };
         let kind = if n < self.layout.ir { Kind::of_ir(&properties) } else { Kind::Native };
         check(source, &window, format, kind, &mut description.info, found)?;
         found.image(window, description);
         Ok(())
     }
-}
-
-/// Returns the part of the bytes that the header of an image names, if it lies in them.
-fn range(header: &[u8], bytes: u64) -> Option<Range<u64>> {
-    let (offset, size) = (eight(header, 16)?, eight(header, 24)?);
-    offset.checked_add(size).filter(|end| *end <= bytes).map(|end| offset..end)
 }
 
 impl Children for Images {
@@ -286,8 +321,7 @@ impl Children for Images {
         let until = images.min(self.next + TOGETHER);
         let at = |n: u64| self.start + self.layout.headers() + HEADER * n;
         let headers = source.read_range(&(at(self.next)..at(until)))?;
-        let headers = headers.chunks_exact(usize::try_from(HEADER).unwrap_or(usize::MAX));
-        for (n, header) in (self.next..until).zip(headers) {
+        for (n, header) in (self.next..until).zip(records(&headers)) {
             self.image(source, n, header, found)?;
         }
         self.next = until;
@@ -354,7 +388,7 @@ pub(crate) fn check_entry(
     info: &mut ImageInfo,
     found: &mut Finds,
 ) -> io::Result<()> {
-    const SIZE: u64 = 8;
+    const SIZE: u64 = size_of::<U64>() as u64;
     let Some(entry) = &info.offload_binary_entry else { return Ok(()) };
     let Some(role) = entry.get("role") else { return Ok(()) };
     let (is_ir, is_native) = (role == b"ir", role == b"native");
@@ -362,15 +396,18 @@ pub(crate) fn check_entry(
     if !is_ir && !is_native {
         return Ok(());
     }
-    // It may be shorter.
-    let available = (window.end - window.start).saturating_sub(SIZE);
-    let head = source.peek(window, usize::try_from(SIZE).unwrap_or(usize::MAX))?;
-    let size = eight(&head, 0).unwrap_or(u64::MAX);
+    let head = source.peek(window, size_of::<U64>())?;
+    let Ok(size) = U64::read_from_bytes(&head) else {
+        found.finding(window.start, fault("the size of an image", SIZE, head.len() as u64));
+        return Ok(());
+    };
+    let start = window.start + SIZE;
+    let available = window.end - start;
+    let size = size.get();
     if size > available {
         found.finding(window.start, fault("the size of the metadata of an image", available, size));
         return Ok(());
     }
-    let start = window.start + SIZE;
     let image = start + size..window.end;
     let kind = if is_ir {
         Kind::of_ir(&source.peek(&(start..image.start), METADATA)?)

@@ -37,7 +37,7 @@ pub(crate) fn open(
         return Ok(None);
     }
     let mut found = Finds::default();
-    found.container(bundle::opened(bundle::container_of(true), &bundle, 0, 0, None));
+    found.container(bundle::opened(bundle::container_of(true), &bundle, 0, 0));
     cx.add_bytes(start.len() as u64);
     let source = Source::of_start(start, size, Origin::Decompressed);
     Ok(Some(Inner { source, content: Content::known(Known(found)), held: 0, hash: None }))
@@ -122,8 +122,8 @@ fn holds_images(bundle: &Bundle<'_>, start: &[u8]) -> bool {
         id.is_some_and(|id| is_for_amd(&id.target()))
     };
     let is_container = |entry: &Entry<'_>| {
-        let at = usize::try_from(entry.offset()).unwrap_or(usize::MAX);
-        start.get(at..).is_some_and(|bytes| FileFormat::sniff(bytes).may_hold_images())
+        let bytes = usize::try_from(entry.offset()).ok().and_then(|at| start.get(at..));
+        bytes.is_some_and(|bytes| FileFormat::sniff(bytes).may_hold_images())
     };
     let mut images = bundle.entries().filter(|entry| entry.size() > 0);
     images.any(|entry| !is_device_code(&entry) || is_container(&entry))

@@ -48,6 +48,7 @@ impl TargetTotals {
         }
         if let Some(total) = self.all.get_mut(at) {
             total.images += 1;
+            // Tables state the sizes, which may be too large for a number in total.
             total.size = total.size.saturating_add(image.size());
             total.stored = total.stored.saturating_add(image.stored_estimate());
             total.is_estimate |= image.stored_size().is_none();
@@ -71,9 +72,11 @@ impl ImageInfo {
             (None, Some(around)) if around.uncompressed_size() > 0 => {
                 // The image may itself be compressed in what is around it.
                 let size = self.compression().map_or(self.size(), |own| own.stored_size());
-                let part = u128::from(size) * u128::from(around.stored_size())
-                    / u128::from(around.uncompressed_size());
-                u64::try_from(part).unwrap_or(u64::MAX)
+                let stored = around.stored_size();
+                let part =
+                    u128::from(size) * u128::from(stored) / u128::from(around.uncompressed_size());
+                // A table may state more bytes than there are around.
+                u64::try_from(part).map_or(stored, |part| part.min(stored))
             }
             _ => 0,
         }
@@ -114,6 +117,7 @@ impl Copies {
         for (image, hash) in images {
             let (copies, seen, ids) = by_hash.entry((hash, image.size())).or_default();
             if copies.images > 0 {
+                // As in the totals of targets.
                 copies.stored = copies.stored.saturating_add(image.stored_estimate());
                 copies.is_estimate |= image.stored_size().is_none();
             }
@@ -139,6 +143,7 @@ impl Copies {
     /// Returns the bytes of all images but one.
     #[must_use]
     pub fn further(&self) -> u64 {
+        // The default has no images. As in the totals of targets.
         self.size.saturating_mul(self.images.saturating_sub(1))
     }
 }

@@ -31,6 +31,8 @@ pub struct Summary {
     pub format: FileFormat,
     /// Length of the file in bytes.
     pub size: u64,
+    /// Length in bytes of all files that thin archives in it name, and that were opened.
+    pub thin_size: u64,
     /// Images visited.
     pub images: usize,
     /// Findings reported.
@@ -166,7 +168,8 @@ struct Level {
     /// `true` if its bytes are a source of their own.
     has_source: bool,
     compression: Option<Compression>,
-    held: u64,
+    /// Bytes that the containers around hold.
+    held_before: u64,
     hash: Option<ccob::HashCheck>,
 }
 
@@ -279,7 +282,7 @@ impl<'r> Walk<'r> {
     #[must_use]
     pub fn summary(&self) -> Summary {
         let Walk { format, size, images, findings, .. } = *self;
-        Summary { format, size, images, findings }
+        Summary { format, size, thin_size: self.cx.thin_size, images, findings }
     }
 
     /// Shows all to a visitor.
@@ -406,18 +409,19 @@ impl<'r> Walk<'r> {
                 }
             }
         };
+        let mut own = 0;
         if let Some(Inner { source, content, held, hash }) = inner {
             self.cx.in_thin_member |= source.origin() == Origin::ThinMember;
             self.sources.push(source);
-            (level.children, level.held, level.hash) = (children(content), held, hash);
-            level.has_source = true;
+            (level.children, level.hash) = (children(content), hash);
+            (level.has_source, own) = (true, held);
         }
         if is_skipped {
             level.children = Box::new(Nothing);
         }
         level.compression = compression;
-        level.held += compression.map_or(0, |compression| compression.uncompressed_size);
-        self.cx.hold(level.held, compression);
+        let held = compression.map_or(own, |compression| compression.uncompressed_size);
+        level.held_before = self.cx.hold(held, compression);
         self.levels.push(level);
         self.state = State::Asked(container, None);
         Ok(Step::Enter)
@@ -438,7 +442,7 @@ impl<'r> Walk<'r> {
                 self.cx.in_thin_member = false;
             }
         }
-        self.cx.release(level.held, level.compression);
+        self.cx.release(level.held_before, level.compression);
         self.cx.pop();
         around.children.left(walked);
         if let Some(Err(error)) = level.hash.map(ccob::HashCheck::finish) {
@@ -615,7 +619,7 @@ impl Level {
             start,
             has_source: false,
             compression: None,
-            held: 0,
+            held_before: 0,
             hash: None,
         }
     }

@@ -91,7 +91,7 @@ pub(crate) fn open(
         if device {
             let Range { start, end } = section.contents;
             let range = start - window.start..end - window.start;
-            sections.push(Section { name, range, device, holds_bundle: false });
+            sections.push(Section { name, range, device });
         }
     }
     let sections = Sections::new(cx, source, window, sections, sycl::Images::default())?;

@@ -18,8 +18,6 @@ const DEVICE: [&str; 6] = [
     "__hip_fatbin",
     "__nv_relfatbin",
 ];
-/// The section of a Mach-O object in which bundles are read, in the segment `__LLVM`.
-const BUNDLE_SECTION: &str = "__offload_bundle";
 const ENTRIES: [&str; 3] = [
     "__CLANG_OFFLOAD_BUNDLE__hip-amdgcn-amd-amdhsa--gfx90a",
     "__CLANG_OFFLOAD_BUNDLE__openmp-nvptx64-nvidia-cuda--sm_70",
@@ -130,19 +128,17 @@ fn sections(
     for _ in 0..u.int_in_range(0..=MOST)? {
         let role =
             *u.choose(&[Role::Device, Role::Device, Role::Entry, Role::Unnamed, Role::Plain])?;
-        let name = match role {
+        let role = match role {
             // Eight and sixteen bytes are not enough for an ID.
-            Role::Entry if matches!(format, Format::Pe | Format::MachO) => BUNDLE_SECTION,
+            Role::Entry if matches!(format, Format::Pe | Format::MachO) => Role::Plain,
+            role => role,
+        };
+        let name = match role {
             Role::Device if format == Format::Pe => ".hip_fat",
             Role::Device if format == Format::MachO => *u.choose(&DEVICE[3..])?,
             Role::Device => *u.choose(&DEVICE)?,
             Role::Entry => *u.choose(&ENTRIES)?,
             Role::Unnamed | Role::Plain => *u.choose(&PLAIN)?,
-        };
-        let role = match (role, format) {
-            (Role::Entry, Format::Pe) => Role::Plain,
-            (Role::Entry, Format::MachO) => Role::Device,
-            _ => role,
         };
         let file = match role {
             Role::Device => model::sequence(u, depth.min(1))?,
@@ -447,10 +443,8 @@ fn mach_o(u: &mut Unstructured<'_>, sections: &[Section]) -> Result<Fields> {
     file.word(7).word(7).word(sections.len()).word(0);
     for (section, &place) in sections.iter().zip(&places) {
         let name = &section.name.as_bytes()[..section.name.len().min(16)];
-        let is_bundle = section.name == BUNDLE_SECTION;
-        let segment = if is_bundle { "__LLVM" } else { "__DATA" };
         file.put(name).put(&vec![0; 16 - name.len()]);
-        file.put(segment.as_bytes()).put(&[0; 10]);
+        file.put(b"__DATA").put(&[0; 10]);
         file.number((place - first) as u64, address).number(section.bytes.len() as u64, address);
         file.word(place).word(3).word(0).word(0).word(0).word(0).word(0);
         if wide {

@@ -308,11 +308,10 @@ impl<'a> Editor<'a> {
         let target = match &destination.build_tag {
             // The name of the wheel has the tag as well.
             Some(tag) if destination.directory(file.path()).is_some() => {
-                if file.path().extension().is_none_or(|extension| extension != "whl") {
-                    return Err(no_wheel());
-                }
-                let name = file.path().file_name().unwrap_or_default().to_string_lossy();
-                let name = wheel_file_name(&name, tag).map_err(|error| error.to_string())?;
+                let is_wheel = file.path().extension().is_some_and(|extension| extension == "whl");
+                let name = file.path().file_name().filter(|_| is_wheel).ok_or_else(no_wheel)?;
+                let name = wheel_file_name(&name.to_string_lossy(), tag)
+                    .map_err(|error| error.to_string())?;
                 destination.target(&file.path().with_file_name(name))
             }
             _ => destination.target(file.path()),
@@ -359,7 +358,8 @@ impl<'a> Editor<'a> {
 
     /// Returns how many further bytes may be held.
     pub(super) fn room(&self) -> u64 {
-        self.most_held.saturating_sub(self.held.get()).saturating_sub(self.kept.get())
+        // A member may be kept that took all the room.
+        self.most_held.saturating_sub(self.held.get() + self.kept.get())
     }
 
     /// Returns the options of a walk that may hold them.

@@ -213,7 +213,7 @@ impl Editor<'_> {
         self.keep.or_all(|keep| {
             let mut contents = edit.open(at, edited.package.opened.reader()).map_err(of)?;
             let mut head = Vec::new();
-            contents.by_ref().take(HEAD).read_to_end(&mut head)?;
+            contents.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
             if !edited.is_about(name, &head) {
                 return Ok(Some(None));
             }
@@ -242,6 +242,7 @@ impl Editor<'_> {
         store: &Arc<Store>,
     ) -> Result<NewContents, Failure> {
         let threads = self.options.limits.threads.count();
+        // Headers state how much the plan holds.
         let room = self.room().saturating_sub(plan.held());
         let bytes = new_bytes(plan, Arc::clone(store))?;
         let status = bytes.status();
@@ -259,7 +260,7 @@ impl Editor<'_> {
                     (_, None) => of(error),
                 }
             })?;
-        self.kept.set(self.kept.get().saturating_add(new.stored_size()));
+        self.kept.set(self.kept.get() + new.stored_size());
         Ok(new)
     }
 
@@ -269,6 +270,7 @@ impl Editor<'_> {
         contents: &mut dyn Read,
         keep: Keep<'_>,
     ) -> Result<Store, Failure> {
+        // As in `room`.
         let (budget, most) = (Budget::default(), self.most_held.saturating_sub(self.kept.get()));
         let mut account = budget.account(most);
         let store = Store::read(head, contents, keep, &mut account)?;

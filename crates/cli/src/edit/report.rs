@@ -300,6 +300,7 @@ fn sizes(heading: &'static str) -> Table {
 }
 
 fn add_sizes(table: &mut Table, name: &str, files: &[&FileRow]) {
+    // Sparse files may have any size.
     let [before, after] = files.iter().fold([0_u64; 2], |[before, after], file| {
         [before.saturating_add(file.size_before), after.saturating_add(file.size_after)]
     });

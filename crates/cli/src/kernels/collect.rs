@@ -3,12 +3,12 @@
 use std::io;
 
 use device_code::{KernelCollector, KernelList};
+use device_select::ImageFilter;
 use fat_object::{ImageInfo, KernelVisitor, Summary};
 
 use crate::complaint::Complaint;
 use crate::inputs::Input;
 use crate::limits::Limits;
-use crate::select::Selection;
 use tool_kit::parallel::Threads;
 
 /// The result of a walk.
@@ -21,7 +21,7 @@ pub(super) struct Found {
 
 /// The kernels that are wanted.
 pub(super) struct Wanted<'a> {
-    pub(super) selection: &'a Selection,
+    pub(super) filter: &'a ImageFilter,
     /// A pattern of names.
     pub(super) glob: Option<&'a str>,
     pub(super) has_arguments: bool,
@@ -33,7 +33,7 @@ pub(super) fn collect(wanted: &Wanted<'_>, file: &Input, threads: Threads) -> Fo
     let collector = collector.with_arguments(wanted.has_arguments);
     let (options, limits) = (wanted.limits.options(), wanted.limits);
     let of_archive = |len| limits.for_file(&options, len);
-    let includes = |image: &ImageInfo| wanted.selection.includes(image);
+    let includes = |image: &ImageInfo| wanted.filter.includes(image);
     let mut visitor = KernelVisitor::new(collector, &of_archive, &includes);
     let summary = file.walk(limits, &options, threads, &mut visitor);
     let (list, complaints) = visitor.finish();

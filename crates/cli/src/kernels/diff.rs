@@ -85,9 +85,9 @@ fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    args.selection.warn();
+    let filter = args.selection.filter();
     let wanted = Wanted {
-        selection: &args.selection,
+        filter: &filter,
         glob: args.name.as_deref(),
         has_arguments: false,
         limits: &args.limits,
@@ -180,6 +180,7 @@ fn text(
         counts.iter_mut().zip(is).for_each(|(count, is)| *count += u64::from(is));
     }
     for (target, [old, new]) in sums {
+        // Not every target has kernels.
         let counts = counts.get(target).copied().unwrap_or_default();
         let [new_kernels, gone, changed] = counts.map(|count| count.to_string());
         let has_code = old.code.is_some() || new.code.is_some();

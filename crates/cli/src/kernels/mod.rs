@@ -101,13 +101,13 @@ fn absolute(text: &str) -> Result<KernelRule, String> {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    args.selection.warn();
+    let filter = args.selection.filter();
     let mut rows = args.json.then(Array::start).transpose()?;
     let mut out = style::stdout();
     let mut gate = KernelGate::new(&args.fail_on, args.mangled);
     let mut is_first = true;
     let wanted = Wanted {
-        selection: &args.selection,
+        filter: &filter,
         glob: args.name.as_deref(),
         has_arguments: args.json,
         limits: &args.limits,
@@ -148,14 +148,14 @@ fn report_hits(gate: &KernelGate<'_>) -> bool {
 
 /// Prints the faults of a file; returns `true` if there were any.
 fn complain(wanted: &Wanted<'_>, input: &Input, found: &Found) -> bool {
-    let (list, selection) = (&found.list, wanted.selection);
+    let (list, filter) = (&found.list, wanted.filter);
     complaint::report(input.name(), &found.complaints, &found.summary, |summary| {
         if !list.images.is_empty() {
             let glob = wanted.glob.filter(|_| list.kernels.is_empty());
             return glob.map(|glob| Ok(format!("no kernel has a name like {glob}")));
         }
-        Some(if summary.images > 0 && !selection.is_everything() {
-            Ok(format!("none of its {} images {}", summary.images, selection.condition()))
+        Some(if summary.images > 0 && !filter.is_everything() {
+            Ok(format!("none of its {} images {}", summary.images, filter.condition()))
         } else {
             input.split_host().map_or_else(|| summary.no_images(), |host| Ok(host.describe()))
         })

@@ -36,7 +36,7 @@ const MOST_COLUMNS: usize = 256;
 
 pub(super) fn text(out: &mut Out<'_>, args: &Args, file: &str, found: &Found) -> io::Result<()> {
     if let Ok(summary) = &found.summary {
-        ls::heading(out, file, summary, 0)?;
+        ls::heading(out, file, summary)?;
     }
     let list = &found.list;
     let key = args.sort.unwrap_or(Key::By(Measure::Code));
@@ -121,7 +121,7 @@ fn one_gpu(
         let mut cells: Vec<String> = columns
             .iter()
             .zip(&is_stored)
-            .map(|((_, measure), is)| is.then(|| row.text(*measure)).unwrap_or_default())
+            .map(|((_, measure), is)| if *is { row.text(*measure) } else { String::new() })
             .collect();
         cells.push(row.group_size());
         let occupancy = list.occupancy(row);
@@ -246,6 +246,7 @@ fn ranges(lines: &[Line<'_>], measure: Measure) -> Table {
 
 fn totals(out: &mut Out<'_>, list: &KernelList, targets: &[&str]) -> io::Result<()> {
     let by_target = KernelTotals::of(list);
+    // Not every target has kernels.
     let totals: Vec<(&str, KernelTotals)> = targets
         .iter()
         .map(|target| (*target, by_target.get(target).copied().unwrap_or_default()))
@@ -278,9 +279,10 @@ fn totals(out: &mut Out<'_>, list: &KernelList, targets: &[&str]) -> io::Result<
         }),
         cells(&|total| number(total.spilling)),
     ];
-    for (at, (target, total)) in totals.iter().enumerate() {
+    let mut columns = columns.map(Vec::into_iter);
+    for (target, total) in &totals {
         let mut row = vec![(*target).to_owned(), total.with_kernels.to_string()];
-        row.extend(columns.iter().map(|cells| cells.get(at).cloned().unwrap_or_default()));
+        row.extend(columns.iter_mut().filter_map(Iterator::next));
         table.row(&row);
     }
     table.print(out, "  ", style::terminal_width())

@@ -1,6 +1,5 @@
 //! Images that differ only in the name of their target.
 
-use std::hash::Hasher;
 use std::io;
 
 use device_code::places_of_target;
@@ -11,31 +10,27 @@ use super::row::Hashed;
 use tool_kit::style::{self, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
 
-/// These are hashed in the place of a target.
-const ZEROS: &[u8] = &[0; 64];
-
 /// Hashes an image without the name of its target; `None` for formats in which it is not known where that is.
 pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<Option<String>> {
     if !matches!(image.format(), FileFormat::Elf { .. }) {
         return Ok(None);
     }
-    let code = image.bytes()?;
+    let mut code = image.bytes()?.into_owned();
     let Some(places) = places_of_target(&code) else { return Ok(None) };
-    let (mut hasher, mut done) = (XxHash3_64::new(), 0);
     for place in places {
-        hasher.write(code.get(done..place.start).unwrap_or_default());
-        for name in code.get(place.clone()).unwrap_or_default().chunks(ZEROS.len()) {
-            hasher.write(ZEROS.get(..name.len()).unwrap_or_default());
-        }
-        done = place.end;
+        code.get_mut(place).into_iter().for_each(|name| name.fill(0));
     }
-    hasher.write(code.get(done..).unwrap_or_default());
-    Ok(Some(format!("{:016x}", hasher.finish())))
+    Ok(Some(format!("{:016x}", XxHash3_64::oneshot(&code))))
+}
+
+/// Returns a total of sizes that tables state.
+fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
 }
 
 /// Prints which images are the same code for several targets, and what that means.
 pub(super) fn print(out: &mut Out<'_>, images: &[&Hashed]) -> io::Result<()> {
-    let total = images.iter().map(|image| image.listed.size()).fold(0, u64::saturating_add);
+    let total = sum(images.iter().map(|image| image.listed.size()));
     let all = Copies::of(images.iter().filter_map(|one| Some((&one.listed, one.same.as_deref()?))));
     if all.is_empty() {
         return show!(out, "  no two images differ only in the name of their target");
@@ -53,12 +48,12 @@ pub(super) fn print(out: &mut Out<'_>, images: &[&Hashed]) -> io::Result<()> {
         ]);
     }
     table.print(out, "  ", style::terminal_width())?;
-    let more = all.iter().map(Copies::further).fold(0, u64::saturating_add);
+    let more = sum(all.iter().map(Copies::further));
     let (size, share) = (style::size(more), style::percent(more, total));
     show!(out)?;
     show!(out, "  {size} of device code ({share}) are further copies of such images.")?;
     if all.iter().any(|copies| copies.is_estimate) {
-        let stored = all.iter().map(|copies| copies.stored).fold(0, u64::saturating_add);
+        let stored = sum(all.iter().map(|copies| copies.stored));
         show!(
             out,
             "  They take about {} of the file: an estimate, as images are compressed together.",

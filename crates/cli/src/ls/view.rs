@@ -2,6 +2,7 @@
 
 use std::io;
 
+use byte_parts::internal;
 use fat_object::{Container, FileFormat, Summary, TargetTotals};
 use target_id::OffloadKind;
 
@@ -32,7 +33,10 @@ enum What {
 
 impl Item {
     pub(super) fn container(depth: usize, container: &Container) -> Self {
-        let name = container.path().last().map(ToString::to_string).unwrap_or_default();
+        let name = match container.path().last() {
+            Some(step) => step.to_string(),
+            None => internal!("a container has a step").to_owned(),
+        };
         let size = style::size(container.size());
         let text = match container.compression() {
             Some(c) => {
@@ -55,17 +59,12 @@ impl Item {
     }
 }
 
-/// Prints a heading like `libfoo.so  1.2 MiB, ELF`; `thin` is the size of the files that a thin archive names.
-pub(crate) fn heading(
-    out: &mut Out<'_>,
-    file: &str,
-    summary: &Summary,
-    thin: u64,
-) -> io::Result<()> {
+/// Prints a heading like `libfoo.so  1.2 MiB, ELF`.
+pub(crate) fn heading(out: &mut Out<'_>, file: &str, summary: &Summary) -> io::Result<()> {
     let size = style::size(summary.size);
     part!(out, "{HEADING}{file}{HEADING:#}  {size}, {}", summary.format);
-    if thin > 0 {
-        part!(out, ", naming files of {}", style::size(thin));
+    if summary.thin_size > 0 {
+        part!(out, ", naming files of {}", style::size(summary.thin_size));
     }
     show!(out)
 }
@@ -147,6 +146,7 @@ pub(super) struct Totals {
 impl Totals {
     pub(super) fn add_file(&mut self, size: u64) {
         self.files += 1;
+        // Sparse files may have any size.
         self.file_size = self.file_size.saturating_add(size);
     }
 }

@@ -103,7 +103,7 @@ impl<'a> Printer<'a> {
             show!(out)?;
         }
         if input.is_named() {
-            ls::heading(out, name, &file.summary, file.thin_size)?;
+            ls::heading(out, name, &file.summary)?;
             match (&args.gpus[..], &file.answers[..]) {
                 ([gpu], [answers]) => view::one_gpu(out, units, gpu, answers.answers())?,
                 (gpus, answers) => view::several_gpus(out, units, gpus, answers)?,

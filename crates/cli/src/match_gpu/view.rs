@@ -9,27 +9,36 @@ use crate::ls::format_text;
 use tool_kit::style::{self, COLUMN, ERROR, HEADING, Out, PLAIN, TARGET, WARNING, part, show};
 use tool_kit::table::{Align, Table};
 
+/// Units that look alike: the first one with its position, and the number of the others.
+struct Group<'u> {
+    unit: &'u Unit,
+    position: usize,
+    others: usize,
+}
+
+impl Group<'_> {
+    /// Returns a text like `section:.hip_fatbin/bundle:0 and 3 more like it`.
+    fn places(&self) -> String {
+        let first = self.unit.place();
+        match self.others {
+            0 => first,
+            n => format!("{first} and {n} more like it"),
+        }
+    }
+}
+
 /// Groups units that look alike, in file order: libraries have one for each of their many source files.
-fn groups<K: Eq + std::hash::Hash>(units: &[Unit], key: impl Fn(usize) -> K) -> Vec<Vec<usize>> {
-    let mut groups: Vec<Vec<usize>> = Vec::new();
+fn groups<K: Eq + std::hash::Hash>(units: &[Unit], key: impl Fn(usize) -> K) -> Vec<Group<'_>> {
+    let mut groups: Vec<Group<'_>> = Vec::new();
     let mut by_key: HashMap<K, usize> = HashMap::new();
-    for n in 0..units.len() {
-        let at = *by_key.entry(key(n)).or_insert(groups.len());
+    for (position, unit) in units.iter().enumerate() {
+        let at = *by_key.entry(key(position)).or_insert(groups.len());
         match groups.get_mut(at) {
-            Some(group) => group.push(n),
-            None => groups.push(vec![n]),
+            Some(group) => group.others += 1,
+            None => groups.push(Group { unit, position, others: 0 }),
         }
     }
     groups
-}
-
-/// Returns a text like `section:.hip_fatbin/bundle:0 and 3 more like it`.
-fn places(units: &[Unit], group: &[usize]) -> String {
-    let first = group.first().and_then(|n| units.get(*n)).map(Unit::place).unwrap_or_default();
-    match group.len() {
-        0 | 1 => first,
-        n => format!("{first} and {} more like it", n - 1),
-    }
 }
 
 /// Prints every image of every unit and its answer.
@@ -62,9 +71,8 @@ pub(super) fn one_gpu(
     };
     let note = |n: usize| answers.get(n).and_then(|answer| answer.note).map(Note::as_str);
     for group in groups(units, |n| (rows(n), note(n))) {
-        let Some(&first) = group.first() else { continue };
-        part!(out, "  {HEADING}{}{HEADING:#}", places(units, &group));
-        match note(first) {
+        part!(out, "  {HEADING}{}{HEADING:#}", group.places());
+        match note(group.position) {
             Some(note) => show!(out, " ({note})")?,
             None => show!(out)?,
         }
@@ -77,10 +85,10 @@ pub(super) fn one_gpu(
             .numbers(["SIZE"])
             .optional(1)
             .column(format!("FOR {}", gpu.name()), Align::Left, PLAIN);
-        let candidates = units.get(first).map(|unit| unit.candidates()).unwrap_or_default();
-        for (candidate, [mark, label, format, fate]) in candidates.iter().zip(rows(first)) {
+        let rows = group.unit.candidates().iter().zip(rows(group.position));
+        for (candidate, [mark, label, format, fate]) in rows {
             // The numbers and sizes of one are not those of all.
-            let own = |text: String| if group.len() == 1 { text } else { String::new() };
+            let own = |text: String| if group.others == 0 { text } else { String::new() };
             let (index, size) =
                 (own(candidate.index().to_string()), own(style::size(candidate.size())));
             table.row(&[mark, index, label, format, size, fate]);
@@ -108,8 +116,7 @@ pub(super) fn several_gpus(
     }
     let mut rows = Vec::new();
     for group in groups(units, cells) {
-        let first = group.first().map(|n| cells(*n)).unwrap_or_default();
-        let row: Vec<_> = [places(units, &group)].into_iter().chain(first).collect();
+        let row: Vec<_> = [group.places()].into_iter().chain(cells(group.position)).collect();
         table.row(&row);
         rows.push(row);
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use device_select::Collector;
 use fat_edit::Registrable;
-use fat_object::{Container, ContainerKind, ErrorKind, Finding, Image, Location, Visitor};
+use fat_object::{Container, ErrorKind, Finding, Image, Visitor};
 
 use crate::complaint::Complaint;
 
@@ -15,8 +15,6 @@ pub(super) struct Walk<'a> {
     pub(super) name: &'a str,
     pub(super) collector: Collector,
     pub(super) errors: usize,
-    /// Size of the files that a thin archive names.
-    pub(super) thin_size: u64,
     pub(super) complaints: Vec<Complaint>,
     /// The containers that wrappers are to lead to.
     pub(super) registrable: Registrable,
@@ -24,11 +22,6 @@ pub(super) struct Walk<'a> {
 
 impl Visitor for Walk<'_> {
     fn enter(&mut self, container: &Container) -> io::Result<()> {
-        if container.kind() == ContainerKind::Member
-            && container.location() == Location::ThinMember(0)
-        {
-            self.thin_size = self.thin_size.saturating_add(container.size());
-        }
         self.registrable.enter(container);
         self.collector.enter(container)
     }

@@ -194,7 +194,7 @@ fn write(
         let path = Path::new(split.name());
         let below = path.parent().unwrap_or(Path::new(""));
         let directory = outputs.make_directory(&args.output.join(below))?;
-        let name = directory.file(path.file_name().unwrap_or_default());
+        let name = directory.file(path.file_name().unwrap_or(path.as_os_str()));
         outputs.write(&name, opened.permissions().into(), |out| {
             split.plan().write(&opened.file, &mut *out).map_err(io::Error::from)?;
             opened.check()

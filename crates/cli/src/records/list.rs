@@ -58,11 +58,12 @@ impl List {
     pub(super) fn names(&self) -> (PathBuf, String) {
         let relative = &self.at.relative;
         let named = if self.at.name() == "RECORD" { relative.parent() } else { Some(&**relative) };
+        // A list in the root directory has no directory that names it.
         let name = named.and_then(Path::file_stem).unwrap_or_default();
         (self.at.path(), name.to_string_lossy().into_owned())
     }
 
-    /// Returns the rows of a file, whose path has no links.
+    /// Returns the rows of a file, whose path has no links; none for one that is not listed.
     pub(super) fn rows(&self, file: &Path) -> &[Vec<u8>] {
         self.rows.get(file).map(Vec::as_slice).unwrap_or_default()
     }

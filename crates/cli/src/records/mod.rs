@@ -228,6 +228,7 @@ impl Lists {
             return bases.clone();
         }
         let held = file.directory(directory).map(Environment);
+        // One that cannot be opened has no distributions.
         let sites = held.map(|held| sites_in(&held)).unwrap_or_default();
         let sites = sites.iter().map(|site| directory.join(input::path(site)));
         let bases: Vec<PathBuf> = [directory.to_owned()].into_iter().chain(sites).collect();

@@ -127,8 +127,8 @@ fn as_binary(
     }));
     if job.compression.is_some() {
         let mut bytes = Vec::new();
-        let size = usize::try_from(layout.size()).unwrap_or(usize::MAX);
-        if bytes.try_reserve_exact(size).is_err() {
+        let size = usize::try_from(layout.size());
+        if !size.is_ok_and(|size| bytes.try_reserve_exact(size).is_ok()) {
             let error = byte_parts::Error::OutOfMemory { size: layout.size() };
             let error = bundle_format::Error::from(error);
             return Err(error.to_string().into());

@@ -2,6 +2,7 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use bundle_format::{EntryId, Request, composition};
 use target_id::llvm::bundler_accepts;
@@ -10,18 +11,29 @@ use target_id::{Triple, is_known_processor};
 use super::options::{Files, Options, Reading};
 
 /// A request that makes sense.
+pub(super) enum Command<'o> {
+    /// `-list`, with the input.
+    List(&'o PathBuf),
+    /// `-unbundle`, with the input.
+    Unbundle(&'o PathBuf),
+    /// Neither of these, with the output.
+    Bundle(&'o PathBuf),
+}
+
+/// The use of targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// `-list`.
-    List,
     /// `-unbundle`.
     Unbundle,
-    /// Neither of these.
+    /// A new bundle.
     Bundle,
 }
 
 /// Checks how options go together.
-pub(super) fn mode(options: &Options, warnings: &mut Vec<String>) -> Result<Mode, String> {
+pub(super) fn command<'o>(
+    options: &'o Options,
+    warnings: &mut Vec<String>,
+) -> Result<Command<'o>, String> {
     let Options { inputs, outputs, .. } = options;
     one_spelling(inputs, "input", warnings)?;
     one_spelling(outputs, "output", warnings)?;
@@ -30,16 +42,16 @@ pub(super) fn mode(options: &Options, warnings: &mut Vec<String>) -> Result<Mode
         return fail("-unbundle and -list cannot be used together");
     }
     if options.list {
-        if inputs.files.len() != 1 {
+        let [input] = &inputs.files[..] else {
             return fail("only one input file supported for -list");
-        }
+        };
         if !outputs.files.is_empty() {
             return fail("-outputs option is invalid for -list");
         }
         if !options.targets.is_empty() {
             return fail("-targets option is invalid for -list");
         }
-        return Ok(Mode::List);
+        return Ok(Command::List(input));
     }
     if options.check_input_archive {
         if !options.unbundle {
@@ -57,27 +69,27 @@ pub(super) fn mode(options: &Options, warnings: &mut Vec<String>) -> Result<Mode
     }
     let targets = options.targets.len();
     if options.unbundle {
-        if inputs.files.len() != 1 {
+        let [input] = &inputs.files[..] else {
             return fail("only one input file supported in unbundling mode");
-        }
+        };
         if outputs.files.len() != targets {
             return fail("number of output files and targets should match in unbundling mode");
         }
-        return Ok(Mode::Unbundle);
+        return Ok(Command::Unbundle(input));
     }
     if options.file_type == "a" {
         return fail("Archive files are only supported for unbundling");
     }
-    if outputs.files.len() != 1 {
+    let [output] = &outputs.files[..] else {
         return fail("only one output file supported in bundling mode");
-    }
+    };
     if inputs.files.len() != targets {
         return fail("number of input files and targets should match in bundling mode");
     }
     if options.bundle_align == 0 {
         return fail("-bundle-align must be at least 1");
     }
-    Ok(Mode::Bundle)
+    Ok(Command::Bundle(output))
 }
 
 /// Checks that a single option for files is used, and warns of the deprecated one.
@@ -183,7 +195,8 @@ pub fn doubts(ids: &[EntryId<'_>]) -> Vec<String> {
 }
 
 fn processor<'a>(id: &EntryId<'a>) -> &'a str {
-    id.target_id().split(':').next().unwrap_or_default()
+    let id = id.target_id();
+    id.split_once(':').map_or(id, |(processor, _)| processor)
 }
 
 /// Returns the request of an ID to unbundle.

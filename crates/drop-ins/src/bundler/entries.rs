@@ -2,7 +2,7 @@
 //! or in sections for the loader.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use fat_object::{
 };
 
 use super::job::{FileType, Notes};
-use super::verbose::{self, Measured};
+use super::verbose;
 use tool_kit::failure::Failure;
 use tool_kit::input;
 use tool_kit::parallel::Threads;
@@ -93,7 +93,7 @@ pub(super) fn for_each(
     summary.is_archive = matches!(format, FileFormat::Archive | FileFormat::Deb);
     notes.warnings.extend(warnings.iter().map(|warning| named(warning)));
     for (at, compression, time) in compressed {
-        tell_compression(file, at, compression, time, notes)?;
+        notes.verbose.extend(verbose::read(file, at, compression, time)?);
     }
     if notes.verbose.is_empty() && !head.is_empty() {
         notes.verbose.push("Uncompressed bundle.".to_owned());
@@ -164,25 +164,6 @@ fn later_text(
         on_entry(&mut Entry { id: &id, member: None, contents })?;
     }
     Ok(true)
-}
-
-fn tell_compression(
-    file: &mut File,
-    at: u64,
-    compression: Compression,
-    time: Duration,
-    notes: &mut Notes,
-) -> io::Result<()> {
-    let mut head = Vec::new();
-    file.seek(SeekFrom::Start(at))?;
-    Read::take(&mut *file, 32).read_to_end(&mut head)?;
-    let stored = compression.stored_size();
-    if let Ok(header) = ccob::Header::parse(&head, stored) {
-        let uncompressed = compression.uncompressed_size();
-        let measured = Measured { header: &header, stored, uncompressed, time };
-        notes.verbose.extend(verbose::read(&measured));
-    }
-    Ok(())
 }
 
 struct Finder<'a> {

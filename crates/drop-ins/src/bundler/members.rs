@@ -1,7 +1,7 @@
 //! Storage of the members of an archive, for `--verbose`.
 
 use std::fs::File;
-use std::io::{self, Read, SeekFrom};
+use std::io;
 use std::path::Path;
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use fat_object::{
     PathStep, Severity, Visitor, walk,
 };
 
-use super::verbose::{self, Measured};
+use super::verbose;
 use tool_kit::input;
 use tool_kit::positioned::Positioned;
 
@@ -54,28 +54,19 @@ impl Teller<'_> {
         compression: Compression,
     ) -> io::Result<()> {
         let time = self.since.elapsed();
-        let mut head = Vec::new();
-        match location {
-            Location::File(at) => read_head(&mut Positioned::new(self.file), at, &mut head)?,
+        let lines = match location {
+            Location::File(at) => {
+                verbose::read(&mut Positioned::new(self.file), at, compression, time)?
+            }
             Location::ThinMember(at) => {
                 let mut file = input::open_thin_member(self.path, member.name_bytes())?;
-                read_head(&mut *file, at, &mut head)?;
+                verbose::read(&mut *file, at, compression, time)?
             }
             _ => return Ok(()),
-        }
-        let stored = compression.stored_size();
-        if let Ok(header) = ccob::Header::parse(&head, stored) {
-            let uncompressed = compression.uncompressed_size();
-            let measured = Measured { header: &header, stored, uncompressed, time };
-            self.lines.extend(verbose::read(&measured));
-        }
+        };
+        self.lines.extend(lines);
         Ok(())
     }
-}
-
-fn read_head(file: &mut dyn ReadSeek, at: u64, head: &mut Vec<u8>) -> io::Result<()> {
-    file.seek(SeekFrom::Start(at))?;
-    Read::take(file, 32).read_to_end(head).map(drop)
 }
 
 impl Visitor for Teller<'_> {

@@ -15,12 +15,14 @@ mod options;
 mod unbundle;
 mod verbose;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::drop_in;
 use crate::llvm_cl;
 pub use bundle::bundle;
 use bundle_format::EntryId;
+use checks::Command;
 pub use checks::{Mode, doubts, targets};
 use environment::Environment;
 pub use job::{BundleJob, FileType, Notes, UnbundleJob};
@@ -73,22 +75,22 @@ impl Tool<'_> {
     fn run(&self) -> Result<(), Failure> {
         let options = self.options;
         let mut warnings = Vec::new();
-        let mode = checks::mode(options, &mut warnings);
+        let command = checks::command(options, &mut warnings);
         warnings.iter().for_each(|warning| report::warning_of(self.name, warning));
-        let mode = mode?;
-        if mode == Mode::List {
-            return self.list();
-        }
-        let ids = targets(&options.targets, mode, options.reading)?;
-        let file_type = self.file_type()?;
-        match mode {
-            Mode::Bundle => {
+        match command? {
+            Command::List(path) => self.list(path),
+            Command::Unbundle(input) => {
+                let ids = targets(&options.targets, Mode::Unbundle, options.reading)?;
+                self.unbundle(self.file_type()?, &ids, input)
+            }
+            Command::Bundle(output) => {
+                let ids = targets(&options.targets, Mode::Bundle, options.reading)?;
+                let file_type = self.file_type()?;
                 for doubt in doubts(&ids) {
                     report::warning_of(self.name, &doubt);
                 }
-                self.bundle(file_type, &ids)
+                self.bundle(file_type, &ids, output)
             }
-            _ => self.unbundle(file_type, &ids),
         }
     }
 
@@ -104,10 +106,9 @@ impl Tool<'_> {
         Err(format!("'{name}': invalid file type specified").into())
     }
 
-    fn list(&self) -> Result<(), Failure> {
+    fn list(&self, path: &Path) -> Result<(), Failure> {
         let file_type = self.file_type()?;
         let mut notes = Notes::default();
-        let [path] = &self.options.inputs.files[..] else { return Ok(()) };
         let mut lines = Vec::new();
         // Sizes, times and hashes are reported for whole bundles.
         let tables_only = !self.verbose();
@@ -120,7 +121,12 @@ impl Tool<'_> {
         printed.map_err(|error| Failure::printing(&error))
     }
 
-    fn bundle(&self, file_type: FileType, ids: &[EntryId<'_>]) -> Result<(), Failure> {
+    fn bundle(
+        &self,
+        file_type: FileType,
+        ids: &[EntryId<'_>],
+        output: &Path,
+    ) -> Result<(), Failure> {
         let Tool { options, environment, .. } = self;
         let compression = environment.compression(options.compress, options.compression_level);
         let job = BundleJob {
@@ -133,17 +139,22 @@ impl Tool<'_> {
             align: options.bundle_align,
             compression,
             max_input: MaxInput::default(),
-            output: options.outputs.files.first().cloned().unwrap_or_default(),
+            output: output.to_owned(),
             dry_run: options.dry_run,
         };
         self.work(|outputs, notes| bundle(&job, outputs, notes))
     }
 
-    fn unbundle(&self, file_type: FileType, ids: &[EntryId<'_>]) -> Result<(), Failure> {
+    fn unbundle(
+        &self,
+        file_type: FileType,
+        ids: &[EntryId<'_>],
+        input: &Path,
+    ) -> Result<(), Failure> {
         let options = self.options;
         let job = UnbundleJob {
             file_type,
-            input: options.inputs.files.first().cloned().unwrap_or_default(),
+            input: input.to_owned(),
             targets: ids
                 .iter()
                 .map(|id| checks::request(id, options))

@@ -163,8 +163,7 @@ impl Options {
             deprecated: matches.value(deprecated).is_some(),
         };
         Options {
-            file_type: String::from_utf8_lossy(matches.value("type").unwrap_or_default())
-                .into_owned(),
+            file_type: String::from_utf8_lossy(matches.text("type")).into_owned(),
             targets: matches.values("targets").map(<[u8]>::to_vec).collect(),
             reading: match matches.value("release") {
                 Some(_) => Reading::Environment,

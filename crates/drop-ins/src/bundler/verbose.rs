@@ -1,6 +1,10 @@
 //! The output of `--verbose` about compression.
 
+use std::io::{self, Read, SeekFrom};
 use std::time::Duration;
+
+use byte_parts::{ReadSeek, Window};
+use fat_object::Compression;
 
 /// A compressed bundle and its times.
 #[derive(Clone, Copy, Debug)]
@@ -12,11 +16,18 @@ pub(super) struct Measured<'h> {
     pub(super) time: Duration,
 }
 
+impl Measured<'_> {
+    /// Returns the number of bytes after the header.
+    fn payload(&self) -> u64 {
+        Window::new(&(self.header.header_len() as u64..self.stored)).len()
+    }
+}
+
 /// Returns the lines after writing.
 pub(super) fn written(measured: &Measured<'_>, level: Option<i32>) -> Vec<String> {
     let Measured { header, stored, uncompressed, .. } = *measured;
     let method = header.method();
-    let payload = stored.saturating_sub(header.header_len() as u64);
+    let payload = measured.payload();
     let level = level.unwrap_or(if method == ccob::Method::ZLIB { 6 } else { 3 });
     let mut lines = vec![
         format!("Compressed bundle format version: {}", header.version()),
@@ -31,10 +42,21 @@ pub(super) fn written(measured: &Measured<'_>, level: Option<i32>) -> Vec<String
     lines
 }
 
-/// Returns the lines after reading. The hash was correct.
-pub(super) fn read(measured: &Measured<'_>) -> Vec<String> {
-    let Measured { header, stored, uncompressed, .. } = *measured;
-    let payload = stored.saturating_sub(header.header_len() as u64);
+/// Returns the lines after reading the compressed bundle at this place, whose hash was correct; none for other compressed
+/// containers.
+pub(super) fn read(
+    file: &mut dyn ReadSeek,
+    at: u64,
+    compression: Compression,
+    time: Duration,
+) -> io::Result<Vec<String>> {
+    let mut head = Vec::new();
+    file.seek(SeekFrom::Start(at))?;
+    file.take(32).read_to_end(&mut head)?;
+    let (stored, uncompressed) = (compression.stored_size(), compression.uncompressed_size());
+    let Ok(header) = ccob::Header::parse(&head, stored) else { return Ok(Vec::new()) };
+    let measured = Measured { header: &header, stored, uncompressed, time };
+    let payload = measured.payload();
     let mut lines = vec![format!("Compressed bundle format version: {}", header.version())];
     if let Some(total) = header.total_size() {
         lines.push(format!("Total file size (from header): {} bytes", grouped(total)));
@@ -42,12 +64,12 @@ pub(super) fn read(measured: &Measured<'_>) -> Vec<String> {
     lines.push(format!("Decompression method: {}", header.method()));
     lines.push(format!("Size before decompression: {} bytes", grouped(payload)));
     lines.push(format!("Size after decompression: {} bytes", grouped(uncompressed)));
-    lines.extend(rates("Decompression", payload, measured));
+    lines.extend(rates("Decompression", payload, &measured));
     let hash = header.hash();
     lines.push(format!("Stored hash: {hash:#016x}"));
     lines.push(format!("Recalculated hash: {hash:#016x}"));
     lines.push("Hashes match: Yes".to_owned());
-    lines
+    Ok(lines)
 }
 
 fn rates(what: &str, payload: u64, measured: &Measured<'_>) -> [String; 3] {

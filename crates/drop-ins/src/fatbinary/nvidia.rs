@@ -7,7 +7,7 @@ use nv_fatbin::{Architecture, CompressionMode, Flags, Kind};
 
 use super::{Image, Options, host, make, named};
 use crate::drop_in;
-use crate::llvm_cl::{Kind as Value, Matches, Opt, Tool, Visibility};
+use crate::llvm_cl::{Kind as Value, Matches, Opt, Tool, Visibility, split_at_equals};
 use tool_kit::opened::MaxInput;
 use tool_kit::output::{Name, Outputs};
 use tool_kit::{input, report};
@@ -111,13 +111,11 @@ fn options_files(args: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
     while let Some(arg) = args.next() {
         let name = arg.strip_prefix(b"--").or_else(|| arg.strip_prefix(b"-"));
-        let name = name.filter(|name| name.starts_with(b"opt")).unwrap_or_default();
-        let (name, value) = match name.iter().position(|&byte| byte == b'=') {
-            Some(at) => (name.get(..at).unwrap_or_default(), name.get(at + 1..)),
-            None => (name, None),
-        };
-        match name {
-            b"options-file" | b"optf" => match value.map(<[u8]>::to_vec).or_else(|| args.next()) {
+        match name.map(split_at_equals) {
+            Some((b"options-file" | b"optf", value)) => match value
+                .map(<[u8]>::to_vec)
+                .or_else(|| args.next())
+            {
                 // An unreadable file stays an option, which is an error then.
                 Some(file) if input::path(&file).is_file() => out.push([b"@", &file[..]].concat()),
                 Some(file) => out.extend([arg, file]),
@@ -154,16 +152,15 @@ fn create(matches: &Matches) -> io::Result<()> {
     let mut flags = host();
     flags.set(Flags::DEBUG, matches.is_on("g") || matches.is_on("debug"));
     flags.set(Flags::CUDA, matches.is_on("cuda"));
-    let text = |name| matches.value(name).map(<[u8]>::to_vec);
     let options = Options {
         mode: mode(matches),
         compress_all: matches.is_on("compress-all") || is_relocatable,
         concatenate: matches.is_on("concat"),
         flags,
         is_64: Some(!is_32),
-        identifier: text("ident"),
-        ptx_options: text("cmdline").unwrap_or_default(),
-        lto_options: text("cicc-cmdline").unwrap_or_default(),
+        identifier: matches.value("ident").map(<[u8]>::to_vec),
+        ptx_options: matches.text("cmdline").to_vec(),
+        lto_options: matches.text("cicc-cmdline").to_vec(),
         any_ptx: true,
     };
     if options.concatenate && options.mode == CompressionMode::None {
@@ -234,14 +231,12 @@ fn keywords<'t, const N: usize>(
 ) -> Result<[Option<&'t [u8]>; N], String> {
     let mut values = [None; N];
     for pair in text.split(|&byte| byte == b',').filter(|pair| !pair.is_empty()) {
-        let at = pair.iter().position(|&byte| byte == b'=');
-        let (name, value) = pair.split_at(at.unwrap_or(pair.len()));
+        let (name, value) = split_at_equals(pair);
         let slot = names.iter().position(|known| known.as_bytes() == name);
-        let slot = slot.and_then(|slot| values.get_mut(slot)).filter(|_| at.is_some());
-        let Some(slot) = slot else {
+        let slot = slot.and_then(|slot| values.get_mut(slot));
+        let (Some(slot), Some(value)) = (slot, value) else {
             return Err(expected(&format!("{}=VALUE", names.join("=VALUE, ")), Some(pair)));
         };
-        let value = value.get(1..).unwrap_or_default();
         // NVIDIA's tool removes these quotes, too.
         let value =
             value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);

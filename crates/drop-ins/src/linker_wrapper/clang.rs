@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use byte_parts::Parts;
+use byte_parts::{Parts, internal};
 use offload_binary::OffloadKind;
 use offload_link::{ClangOptions, DeviceCode, DeviceLinker, Group, LinkFiles};
 
@@ -86,7 +86,10 @@ impl Clang<'_> {
         let new = NewPermissions::of_all(new);
         self.files.write(OsStr::new(&name), ".o", new, |out| match (source, code.range()) {
             (Some(source), Some(range)) => source.copy_to(range, out),
-            _ => out.write_all(code.bytes().unwrap_or_default()),
+            _ => match code.bytes() {
+                Some(bytes) => out.write_all(bytes),
+                None => Err(io::Error::other(internal!("code of no input"))),
+            },
         })
     }
 
@@ -130,7 +133,8 @@ impl DeviceLinker for Clang<'_> {
 
     fn link(&mut self, group: &Group<'_>) -> io::Result<Parts> {
         let groups = std::slice::from_ref(group);
-        Ok(self.link_all(groups)?.pop().unwrap_or_default())
+        let image = self.link_all(groups)?.pop();
+        image.ok_or_else(|| io::Error::other(internal!("a group without an image")))
     }
 
     /// Links several images at the same time. The commands are shown in the order of the plan.

@@ -57,8 +57,7 @@ impl Private {
     fn make(&self, start: &OsStr, end: &str) -> io::Result<(PathBuf, File)> {
         let name = {
             let mut names = lock(&self.names);
-            let number = u64::try_from(names.len()).unwrap_or(u64::MAX);
-            let name = with_digits(start, number, end);
+            let name = with_digits(start, names.len() as u64, end);
             names.push(name.clone());
             name
         };
@@ -142,16 +141,18 @@ impl Files {
         match &self.place {
             Location::Here(used) => {
                 let mut used = lock(used);
-                let names = (0_u32..).map(|number| {
+                let mut number = 0_usize;
+                loop {
                     let mut name = start.clone();
                     if number > 0 {
                         name.push(format!(".{number}"));
                     }
                     name.push(end);
-                    name
-                });
-                let free = names.into_iter().find(|name| used.insert(name.clone()));
-                Ok((free.unwrap_or_default().into(), None))
+                    if used.insert(name.clone()) {
+                        return Ok((name.into(), None));
+                    }
+                    number += 1;
+                }
             }
             Location::Temporary(_) if self.is_dry => {
                 let name = with_digits(&start, RandomState::new().hash_one(0), end);

@@ -32,7 +32,8 @@ pub(super) fn check(line: &Line, programs: Programs) -> io::Result<()> {
     let Some(clang) = programs.path_of("clang", &[]) else { return Ok(()) };
     for option in line.plugin_options() {
         let text = option.to_string_lossy();
-        let name = text.trim_start_matches('-').split('=').next().unwrap_or_default();
+        let name = text.trim_start_matches('-');
+        let name = name.split_once('=').map_or(name, |(name, _)| name);
         if OF_THE_TOOL.contains(&name) {
             continue;
         }
@@ -41,6 +42,7 @@ pub(super) fn check(line: &Line, programs: Programs) -> io::Result<()> {
             command.args(["-fsyntax-only", "-x", "c", "-"]).stdin(Stdio::null()).output()?;
         if !output.status.success() {
             let words = String::from_utf8_lossy(&output.stderr);
+            // A killed compiler says nothing.
             let first = words.lines().next().unwrap_or_default();
             return Err(io::Error::other(format!("option of LLVM '{text}': {first}")));
         }

@@ -134,8 +134,8 @@ pub fn write<W: Write + ?Sized>(parts: &Parts, files: &[PathBuf], out: &mut W) -
 
 fn run(line: &Line, programs: Programs) -> io::Result<()> {
     let emits_container = line.has("emit-fatbin-only");
-    if line.value("linker-path").is_none() && !emits_container {
-        return Err(io::Error::other("linker path missing, must pass 'linker-path'"));
+    if !emits_container {
+        linker_path(line)?;
     }
     let mut run = Run {
         line,
@@ -377,8 +377,7 @@ impl Run<'_> {
         if drops_sections(self.line) && !self.is_relocatable {
             arguments.extend(needed.iter().map(OsString::from));
         }
-        let linker = self.line.value("linker-path").cloned().unwrap_or_default();
-        let call = Call::new(linker.into(), arguments);
+        let call = Call::new(linker_path(self.line)?.into(), arguments);
         let programs = self.programs;
         self.trace.step("Execute host linker", || programs.run(&call, &self.files))?;
         if self.is_relocatable {
@@ -444,7 +443,13 @@ fn drops_sections(line: &Line) -> bool {
     is_lld && words.any(|word| word == "--gc-sections" || word == "-gc-sections")
 }
 
-/// Returns the name of the host linker.
+/// Returns the path of the host linker.
+fn linker_path(line: &Line) -> io::Result<&OsString> {
+    let error = "linker path missing, must pass 'linker-path'";
+    line.value("linker-path").ok_or_else(|| io::Error::other(error))
+}
+
+/// Returns the name of the host linker; empty where no linker is needed.
 fn linker_name(line: &Line) -> String {
     let name = line.value("linker-path").map(|path| file_name(path)).unwrap_or_default();
     name.to_string_lossy().into_owned()

@@ -233,7 +233,7 @@ fn host_argument(
         let mut words = vec![os_string(word)];
         let value = match form {
             Form::Flag => OsString::new(),
-            Form::Joined => os_string(word.get(spelling.len()..).unwrap_or_default()),
+            Form::Joined => os_string(word.split_at(spelling.len()).1),
             Form::Separate => {
                 let value = rest.next().ok_or_else(|| format!("{spelling}: missing argument"))?;
                 words.push(os_string(&value));
@@ -246,9 +246,11 @@ fn host_argument(
         }
         return Ok(Argument { meaning: *meaning, value, words });
     }
-    let letter = JOINED_LETTERS.into_iter().find(|letter| word.starts_with(letter.as_bytes()));
-    if let Some(letter) = letter {
-        let value = os_string(word.get(letter.len()..).unwrap_or_default());
+    let mut letters = JOINED_LETTERS.into_iter();
+    if let Some((letter, value)) =
+        letters.find_map(|letter| Some((letter, word.strip_prefix(letter.as_bytes())?)))
+    {
+        let value = os_string(value);
         let meaning = match letter {
             "-o" => Meaning::Output,
             "-L" => Meaning::LibraryPath,

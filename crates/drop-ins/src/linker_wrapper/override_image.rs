@@ -8,6 +8,7 @@ use fat_object::image_target;
 use offload_binary::{ImageKind, OffloadKind};
 use offload_link::{LinkTarget, LinkedImage};
 
+use crate::llvm_cl::split_at_equals;
 use tool_kit::input;
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::permissions::NewPermissions;
@@ -19,9 +20,10 @@ pub(super) type Overriding = (LinkedImage, PathBuf, NewPermissions);
 /// Reads the image. Its target is the target in the image, or the host's for other ELF files.
 pub(super) fn read(value: &OsStr, host_triple: &str) -> io::Result<Overriding> {
     let bytes = input::bytes(value.to_owned());
-    let mut parts = bytes.splitn(2, |&byte| byte == b'=');
-    let kind = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
-    let path = input::path(parts.next().unwrap_or_default());
+    let (kind, path) = split_at_equals(&bytes);
+    let kind = String::from_utf8_lossy(kind).into_owned();
+    // LLVM's tool, too, opens an empty path without `=`.
+    let path = input::path(path.unwrap_or_default());
     let mut image = Vec::new();
     let permissions = Opened::new(&path, MaxInput::default())
         .and_then(|opened| {

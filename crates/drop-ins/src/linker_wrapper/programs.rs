@@ -113,10 +113,10 @@ impl Programs {
     /// Returns the path of a program that there is.
     pub(crate) fn path_of(self, name: &str, directories: &[PathBuf]) -> Option<PathBuf> {
         let file = format!("{name}{}", env::consts::EXE_SUFFIX);
-        let path = env::var_os("PATH").unwrap_or_default();
+        let path = env::var_os("PATH");
         let beside = beside(self.is_as_called);
         let directories = directories.iter().cloned().chain(beside).chain(compiler());
-        let directories = directories.chain(env::split_paths(&path));
+        let directories = directories.chain(path.iter().flat_map(env::split_paths));
         directories.map(|directory| directory.join(&file)).find(|path| is_program(path))
     }
 }

@@ -36,10 +36,9 @@ fn rows<'a>(text: &mut String, options: impl Iterator<Item = &'a Opt>, width: us
     let mut options: Vec<_> = options.collect();
     options.sort_by_key(|option| option.name);
     for option in options {
-        let mut lines = option.help.lines();
-        let first = lines.next().unwrap_or_default();
+        let (first, lines) = option.help.split_once('\n').unwrap_or((option.help, ""));
         let _ = writeln!(text, "  {:width$} - {first}", option.usage());
-        for line in lines {
+        for line in lines.lines() {
             let _ = writeln!(text, "  {:width$}   {line}", "");
         }
         if let Kind::Named(choices) = option.kind {

@@ -13,9 +13,10 @@ mod table;
 use std::fmt::Write;
 use std::path::Path;
 
-use table::{dashes, split_at_equals};
+use table::dashes;
 
 pub(crate) use help::{help, help_list};
+pub(crate) use table::split_at_equals;
 pub use table::{Kind, Opt, Print, Tool, Visibility};
 
 /// The name and the arguments of this process.
@@ -67,6 +68,11 @@ impl Matches {
     /// Returns the last value of an option.
     pub(crate) fn value(&self, name: &str) -> Option<&[u8]> {
         self.values(name).last()
+    }
+
+    /// Returns the last value of an option; empty without one, as LLVM's options of strings are.
+    pub(crate) fn text(&self, name: &str) -> &[u8] {
+        self.value(name).unwrap_or_default()
     }
 
     /// Returns all values of an option, in order.
@@ -136,8 +142,8 @@ impl Parser<'_> {
             } else if arg == b"--" {
                 only_positionals = true;
             } else {
-                let name = arg.strip_prefix(b"--").unwrap_or(arg.get(1..).unwrap_or_default());
-                self.option(&arg, name, &mut args)?;
+                let name = arg.strip_prefix(b"--").or_else(|| arg.strip_prefix(b"-"));
+                self.option(&arg, name.unwrap_or(&arg), &mut args)?;
             }
         }
         let most = self.tool.max_positionals;
@@ -222,10 +228,14 @@ impl Parser<'_> {
     ) -> Result<(), Stop> {
         let name = option.name;
         match option.kind {
-            Kind::Bool => match value.unwrap_or_default() {
-                b"" | b"1" | b"true" | b"TRUE" | b"True" => self.matches.bools.push((name, true)),
-                b"0" | b"false" | b"FALSE" | b"False" => self.matches.bools.push((name, false)),
-                value => self.complain_of(
+            Kind::Bool => match value {
+                None | Some(b"" | b"1" | b"true" | b"TRUE" | b"True") => {
+                    self.matches.bools.push((name, true));
+                }
+                Some(b"0" | b"false" | b"FALSE" | b"False") => {
+                    self.matches.bools.push((name, false));
+                }
+                Some(value) => self.complain_of(
                     option,
                     format_args!(
                         "'{}' is invalid value for boolean argument! Try 0 or 1",

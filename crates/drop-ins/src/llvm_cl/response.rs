@@ -67,7 +67,7 @@ impl Expansion {
     }
 
     fn has_room_for(&self, more: usize) -> Result<(), String> {
-        if self.out.len().saturating_add(more) > MAX_ARGUMENTS { Err(too_many()) } else { Ok(()) }
+        if self.out.len() + more > MAX_ARGUMENTS { Err(too_many()) } else { Ok(()) }
     }
 
     /// Returns a file's path and bytes; `None` if it cannot be read.
@@ -75,7 +75,7 @@ impl Expansion {
         let too_large = || format!("response files hold more than {MAX_BYTES} bytes");
         let mut bytes = Vec::new();
         // Do not trust the size that the file claims.
-        let limit = u64::try_from(self.bytes_left).unwrap_or(u64::MAX).saturating_add(1);
+        let limit = self.bytes_left as u64 + 1;
         match open(&path).map(|file| file.take(limit).read_to_end(&mut bytes)) {
             Ok(Ok(_)) => {}
             Err(error) if error.kind() == io::ErrorKind::Other => {

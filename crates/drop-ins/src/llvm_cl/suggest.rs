@@ -13,8 +13,10 @@ pub(super) fn nearest(tool: &Tool, text: &[u8]) -> Option<String> {
             strsim::generic_levenshtein(&option.name.bytes().collect::<Vec<_>>(), &typed.to_vec());
         if best.as_ref().is_none_or(|(least, _)| distance < *least) {
             let value = value.filter(|value| takes_value && !value.is_empty());
-            let value = value.map(|value| format!("={}", String::from_utf8_lossy(value)));
-            let written = format!("{}{}", option.name, value.unwrap_or_default());
+            let written = match value {
+                Some(value) => format!("{}={}", option.name, String::from_utf8_lossy(value)),
+                None => option.name.to_owned(),
+            };
             best = Some((distance, format!("{}{written}", dashes(&written))));
         }
     }

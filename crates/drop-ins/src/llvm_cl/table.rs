@@ -177,9 +177,13 @@ impl Opt {
     }
 }
 
-pub(super) fn split_at_equals(text: &[u8]) -> (&[u8], Option<&[u8]>) {
+/// Returns the bytes before the first `=`, and the bytes after it.
+pub(crate) fn split_at_equals(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     match text.iter().position(|&byte| byte == b'=') {
-        Some(at) => (text.get(..at).unwrap_or_default(), text.get(at + 1..)),
+        Some(at) => {
+            let (name, value) = text.split_at(at);
+            (name, value.get(1..))
+        }
         None => (text, None),
     }
 }

@@ -105,7 +105,7 @@ impl Package {
         let level = how.level().filter(|level| (how.method(), *level) != (Method::ZLIB, -1));
         let how = how.clone().with_level(level);
         let mut plain = Vec::new();
-        let size = usize::try_from(self.layout.size()).unwrap_or(usize::MAX);
+        let size = usize::try_from(self.layout.size()).map_err(|_| io::ErrorKind::OutOfMemory)?;
         plain.try_reserve_exact(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         self.write_to(&mut plain)?;
         self.compressed = Some(fat_edit::compress_offload_binary(&plain, &how)?);

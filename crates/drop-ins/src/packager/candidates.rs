@@ -162,7 +162,7 @@ impl<'a> Collector<'a> {
         out: &mut W,
     ) -> io::Result<()> {
         let copy = |file: &File, offset: u64, out: &mut W| {
-            copy_part(file, offset..offset.saturating_add(candidate.size), out).map(drop)
+            copy_part(file, offset..offset + candidate.size, out).map(drop)
         };
         match &candidate.place {
             ImageSource::Input(offset) => copy(input, *offset, out),

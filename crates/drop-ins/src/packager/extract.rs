@@ -220,7 +220,7 @@ impl Plan {
         if candidate.format == FileFormat::OffloadBinary && options.release != Release::Llvm22 {
             self.opened.insert(image);
             // Images found for an earlier filter are written for this one, too.
-            let inside = self.inside.get(&image).cloned().unwrap_or_default();
+            let Some(inside) = self.inside.get(&image).cloned() else { return Ok(()) };
             return inside
                 .into_iter()
                 .try_for_each(|inner| self.generate(options, candidates, inner, index));
@@ -306,8 +306,11 @@ fn matches(release: Release, spec: &ImageSpec, candidate: &Candidate) -> bool {
             candidate.entry.offload_kind().current() == kind
         }
         b"member" if release != Release::Llvm22 => {
-            candidate.source.rsplit('/').next().unwrap_or_default().as_bytes() == value
+            let name =
+                candidate.source.rsplit_once('/').map_or(&*candidate.source, |(_, name)| name);
+            name.as_bytes() == value
         }
+        // An empty value asks for images without the key, too.
         key => candidate.entry.get(key).unwrap_or_default() == value,
     })
 }

@@ -29,6 +29,7 @@ fn extension(release: Release, kind: ImageKind) -> &'static str {
     match kind {
         // Came with LLVM 23.
         ImageKind::SPIRV if release == Release::Llvm22 => "",
+        // LLVM has an empty one for other kinds.
         kind => kind.extension().unwrap_or_default(),
     }
 }
@@ -44,7 +45,7 @@ fn stem(input: &[u8]) -> String {
     }
 }
 
-/// Returns a string from the file, as a part of a file name.
+/// Returns a string from the file, as a part of a file name; an empty part without the string, as LLVM has it.
 fn part(value: Option<&[u8]>) -> String {
     tool_kit::file_part::file_part(&String::from_utf8_lossy(value.unwrap_or_default()))
 }

@@ -4,7 +4,7 @@ use ccob::{Method, WriteOptions};
 use offload_binary::llvm::Release;
 use offload_binary::{FormatVersion, OffloadKind};
 
-use crate::llvm_cl::{Kind, Matches, Opt, Print, Tool, Visibility};
+use crate::llvm_cl::{Kind, Matches, Opt, Print, Tool, Visibility, split_at_equals};
 use tool_kit::parallel::Threads;
 
 /// The tool as LLVM 22 and 23 have it: options that only 24 has are taken, and not shown.
@@ -119,7 +119,7 @@ impl Options {
         });
         Options {
             images: matches.values("image").map(ImageSpec::parse).collect(),
-            output: matches.value("o").unwrap_or_default().to_vec(),
+            output: matches.text("o").to_vec(),
             archive: matches.is_on("archive"),
             help: matches.is_on("h"),
             version: match matches.value("format-version") {
@@ -136,6 +136,7 @@ impl Options {
             },
             release: release.unwrap_or(Release::Llvm23),
             compression,
+            // As `output`.
             input: matches.positionals.pop().unwrap_or_default(),
         }
     }
@@ -156,9 +157,8 @@ impl ImageSpec {
     pub fn parse(text: &[u8]) -> Self {
         let mut pairs: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
         for part in text.split(|&byte| byte == b',') {
-            let mut halves = part.splitn(2, |&byte| byte == b'=');
-            let key = halves.next().unwrap_or_default();
-            let value = halves.next().unwrap_or_default();
+            let (key, value) = split_at_equals(part);
+            let value = value.unwrap_or_default();
             match pairs.iter_mut().find(|(k, _)| k == key) {
                 Some((_, values)) => {
                     values.push(b',');

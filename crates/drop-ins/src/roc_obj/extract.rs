@@ -89,6 +89,7 @@ pub fn main() -> ExitCode {
             }
             let text = String::from_utf8_lossy(&text);
             fail(&format_args!("{text}: {}", report::reason(&error)));
+            // The exit status has no larger number.
             failed = failed.saturating_add(1);
         }
     }
@@ -113,6 +114,7 @@ fn lines() -> io::Result<Vec<Vec<u8>>> {
 /// Extracts the bytes of a URI, and returns a message about it. Writes nothing for a URI of no bytes.
 fn extract(uri: &Uri, output: &Path) -> io::Result<String> {
     let (path, mut name) = match &uri.place {
+        // A path without a name is a directory, which is refused below.
         UriSource::File(path) => (path.clone(), path.file_name().unwrap_or_default().to_owned()),
         UriSource::Memory(pid) => {
             (PathBuf::from(format!("/proc/{pid}/mem")), OsString::from(format!("pid{pid}")))
@@ -124,6 +126,7 @@ fn extract(uri: &Uri, output: &Path) -> io::Result<String> {
         UriSource::File(_) => opened.file.metadata()?.len(),
         UriSource::Memory(_) => u64::MAX,
     };
+    // An offset past the end is refused, with any size.
     let size = uri.size.unwrap_or(length.saturating_sub(offset));
     let Some(end) = offset.checked_add(size).filter(|end| *end <= length) else {
         return Err(io::Error::other(format!(

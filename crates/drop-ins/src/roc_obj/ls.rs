@@ -170,6 +170,7 @@ impl Visitor for Lister<'_> {
             }
         };
         let uri = uri::of_file(path, offset, image.size());
+        // Only bundles have IDs.
         let (bundle, id) = (self.bundles, image.id().unwrap_or_default());
         show!(self.out, "{bundle:<8}{id:<40}{:>35}{uri}", "file://")?;
         Ok(())

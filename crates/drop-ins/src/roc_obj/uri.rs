@@ -55,7 +55,8 @@ impl Uri {
         let end = rest.iter().position(|byte| b"#?".contains(byte)).unwrap_or(rest.len());
         let (name, range) = rest.split_at(end);
         let (mut offset, mut size) = (None, None);
-        for attribute in range.get(1..).unwrap_or_default().split(|&byte| byte == b'&') {
+        let attributes = range.get(1..).map(|range| range.split(|&byte| byte == b'&'));
+        for attribute in attributes.into_iter().flatten() {
             let text = String::from_utf8_lossy(attribute);
             let (key, number) = text.split_once('=').unwrap_or((&text, ""));
             let value = match key {
@@ -95,13 +96,19 @@ fn number(text: &str) -> Option<u64> {
 
 /// Returns the bytes of a name in which `%41` means `A`.
 fn decoded(name: &[u8]) -> Result<Vec<u8>, String> {
-    let mut parts = name.split(|&byte| byte == b'%');
-    let mut bytes = parts.next().unwrap_or_default().to_vec();
-    for part in parts {
-        let digits = part.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        bytes.push(byte.ok_or("'%': expected two hexadecimal digits after it")?);
-        bytes.extend_from_slice(part.get(2..).unwrap_or_default());
+    let mut bytes = Vec::new();
+    let mut rest = name;
+    while let [first, after @ ..] = rest {
+        let (byte, after) = if *first == b'%' {
+            let (digits, after) = after.split_at_checked(2).unwrap_or((after, b""));
+            let digits = std::str::from_utf8(digits).ok().filter(|digits| digits.len() == 2);
+            let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            (byte.ok_or("'%': expected two hexadecimal digits after it")?, after)
+        } else {
+            (*first, after)
+        };
+        bytes.push(byte);
+        rest = after;
     }
     Ok(bytes)
 }

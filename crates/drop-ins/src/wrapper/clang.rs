@@ -46,7 +46,7 @@ pub fn main() -> ExitCode {
             kind: wrapper_ir::OffloadKind::OPENMP,
             // Without target IDs this is what LLVM 13 to 15 have.
             abi: Abi::Aomp,
-            triple: text(matches.value("target").unwrap_or_default()),
+            triple: text(matches.text("target")),
             relocatable: false,
             retain: false,
             as_llvm: false,

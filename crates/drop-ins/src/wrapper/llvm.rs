@@ -56,7 +56,7 @@ pub static TOOL: Tool = Tool {
 #[must_use]
 pub fn main() -> ExitCode {
     run(&TOOL, "llvm-offload-wrapper", |matches| {
-        let kind = text(matches.value("kind").unwrap_or_default());
+        let kind = text(matches.text("kind"));
         let release = matches.value("release");
         Ok(Request {
             kind: kind_named(&kind).map_err(std::io::Error::other)?,

@@ -20,7 +20,7 @@ use tool_kit::report::reason_first;
 use tool_kit::{input, report};
 
 /// Bytes of an image that are read to see what it is. An offload binary that needs more is read again.
-const HEAD: u64 = 4096;
+const HEAD: usize = 4096;
 
 /// The largest part of an offload binary that is held in memory: its tables and strings, which are small.
 const MAX_HEAD: u64 = 16 << 20;
@@ -109,7 +109,7 @@ impl Request {
             if again {
                 return Err(io::Error::other("standard input can be one image only"));
             }
-            let (input, head) = Payload::open(path, self.max_input, HEAD)?;
+            let (input, head) = Payload::open(path, self.max_input, HEAD as u64)?;
             inputs.push(input);
             heads.push(head);
         }
@@ -190,8 +190,7 @@ fn read_more(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> io
     let (Some(input), Some(head)) = (inputs.get_mut(image), heads.get_mut(image)) else {
         return Ok(false);
     };
-    let had = u64::try_from(head.len()).unwrap_or(u64::MAX);
-    if needed > MAX_HEAD || needed <= had {
+    if needed > MAX_HEAD || needed <= head.len() as u64 {
         return Ok(false);
     }
     head.clear();
@@ -213,7 +212,7 @@ fn decompress(error: &Error, inputs: &mut [Payload], heads: &mut [Vec<u8>]) -> i
         .map_err(|error| payload::at(input.path(), &io::Error::other(error)))?;
     *input = input.with_contents(&plain)?;
     *head = plain;
-    head.truncate(usize::try_from(HEAD).unwrap_or(usize::MAX));
+    head.truncate(HEAD);
     Ok(true)
 }
 
@@ -258,7 +257,7 @@ fn run(
         Ok(started) => started,
         Err(exit) => return exit,
     };
-    let output = input::path(matches.value("o").unwrap_or_default());
+    let output = input::path(matches.text("o"));
     let written = request(&matches)
         .and_then(|request| request.wrap())
         .and_then(|mut wrapped| wrapped.write(Emit::Bitcode, &output).map_err(reason_first));

@@ -1,10 +1,13 @@
 //! The text of a container.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::string::String;
 use std::sync::Arc;
 use std::vec;
 use std::vec::Vec;
+
+use byte_parts::Window;
 
 use crate::hcf::error::{Error, ErrorKind};
 use crate::hcf::image::HcfImage;
@@ -19,7 +22,7 @@ const MARKER: &[u8] = b"__hipsycl_hcf_binary_appendix";
 const BINARY: &[u8] = b"__binary";
 
 /// Bytes of text in which the marker is looked for.
-const LONGEST_TEXT: u64 = 64 << 20;
+const LONGEST_TEXT: usize = 64 << 20;
 
 /// Bytes of a node's name. C++ makes long names of kernels.
 const LONGEST_NAME: usize = 64 << 10;
@@ -78,14 +81,13 @@ struct Placed<'t> {
 ///
 /// No marker ends the text before a zero, or in all that is available.
 pub fn text(prefix: &[u8], available: u64) -> Result<Option<&[u8]>, Error> {
-    let longest = available.min(LONGEST_TEXT);
-    let len = usize::try_from(longest).unwrap_or(usize::MAX).min(prefix.len());
-    let searched = prefix.get(..len).unwrap_or(prefix);
-    let zero = searched.iter().position(|&byte| byte == 0);
-    let searched = searched.get(..zero.unwrap_or(len)).unwrap_or(searched);
+    let longest = usize::try_from(available).map_or(LONGEST_TEXT, |len| len.min(LONGEST_TEXT));
+    let prefix = prefix.get(..longest).unwrap_or(prefix);
+    let zero = prefix.iter().position(|&byte| byte == 0);
+    let searched = zero.and_then(|zero| prefix.get(..zero)).unwrap_or(prefix);
     let marker = searched.windows(MARKER.len()).position(|bytes| bytes == MARKER);
     match marker.and_then(|at| searched.get(..at)) {
-        None if zero.is_none() && (len as u64) < longest => Ok(None),
+        None if zero.is_none() && prefix.len() < longest => Ok(None),
         None => {
             let looked_at = searched.len() as u64;
             let message = format!(
@@ -162,9 +164,9 @@ impl Hcf {
                     let around = open.last().map_or((&b"root"[..], None), |n| (n.name, n.format));
                     placed.push(Placed { name: around.0, format: around.1, start, size });
                 }
-            } else if let Some(at) = line.iter().position(|&byte| byte == b'=') {
-                let (key, value) = line.split_at(at);
-                let value = value.get(1..).unwrap_or_default();
+            } else if let Some(at) = line.iter().position(|&byte| byte == b'=')
+                && let (key, [_, value @ ..]) = line.split_at(at)
+            {
                 let is_root = open.len() == 1;
                 let Some(node) = open.last_mut() else { break };
                 // The first counts of keys that are there twice.
@@ -235,19 +237,21 @@ fn located(
     available: u64,
 ) -> Hcf {
     let appendix = (text_len + MARKER.len()) as u64;
-    let after = available.saturating_sub(appendix);
+    let after = Window::new(&(appendix..available));
     placed.sort_by_key(|image| image.start);
     let mut hcf = Hcf { images: Vec::new(), faults: Vec::new(), end: appendix };
     for Placed { name, format, start, size } in placed {
-        let Some(end) = start.checked_add(size).filter(|&end| end <= after) else {
+        let Some(range) = after.sized(start, size) else {
+            // A start too large for a number lies past the end, too.
             let (name, offset) = (short(name), appendix.saturating_add(start));
+            let len = after.len();
             let message = format!(
-                "image {name} at {start} of {size} bytes: expected its end in the {after} bytes after the text"
+                "image {name} at {start} of {size} bytes: expected its end in the {len} bytes after the text"
             );
             hcf.faults.push(Error::new(ErrorKind::Image, offset, message));
             continue;
         };
-        let (start, end) = (appendix + start, appendix + end);
+        let Range { start, end } = range;
         if size > 0 && start < hcf.end {
             let name = short(name);
             let message = format!("image {name} at {start:#x}..{end:#x} overlaps another image");
@@ -256,9 +260,10 @@ fn located(
         }
         hcf.end = hcf.end.max(end);
         hcf.images.push(HcfImage {
-            range: start..end,
+            range,
             node: lossy(name),
             format: format.map(lossy),
+            // Not every image has kernels.
             kernels: kernels.get(name).cloned().unwrap_or_default(),
         });
     }

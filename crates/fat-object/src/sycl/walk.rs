@@ -34,8 +34,8 @@ pub(crate) struct Images(Vec<Arc<SyclImage>>);
 impl Images {
     /// Returns the images that lie in this part of the source.
     fn inside(&self, range: &Range<u64>) -> &[Arc<SyclImage>] {
-        let images = self.0.get(self.first_at(range.start)..self.first_at(range.end));
-        images.unwrap_or_default()
+        let (_, images) = self.0.split_at(self.first_at(range.start));
+        images.split_at(images.partition_point(|image| image.range().start < range.end)).0
     }
 
     /// Returns the number of images that start before this place.

@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use byte_parts::{Budget, Source};
+use byte_parts::{Budget, Source, Window};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
 use object::read::pe::{ImageNtHeaders, ImageOptionalHeader};
 use object::{LittleEndian, Pod, elf, pe, pod};
@@ -29,10 +29,9 @@ pub(crate) struct Part {
 
 impl Part {
     fn new(address: u64, window: &Range<u64>, start: u64, size: u64) -> Option<Self> {
-        let start = window.start.checked_add(start)?;
-        let end = start.checked_add(size).filter(|&end| end <= window.end)?;
+        let range = Window::new(window).sized(start, size)?;
         address.checked_add(size)?;
-        (size > 0).then_some(Part { address, range: start..end })
+        (size > 0).then_some(Part { address, range })
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -70,7 +69,7 @@ impl Memory {
             Some([b'M', b'Z', ..]) => Memory::of_pe(source, window, &head)?,
             _ => None,
         };
-        let mut memory = memory.unwrap_or_default();
+        let Some(mut memory) = memory else { return Ok(Memory::default()) };
         memory.parts.sort_by_key(|part| part.address);
         if !memory.parts.is_empty() {
             memory.read_relocations(source, window)?;
@@ -84,11 +83,11 @@ impl Memory {
 
     fn of_other_elf(class: u8, order: u8, head: &[u8]) -> Self {
         let stored = head.get(16..).and_then(|rest| rest.first_chunk()).copied();
-        let stored = stored.unwrap_or_default();
-        let number =
-            if order == 1 { u16::from_le_bytes(stored) } else { u16::from_be_bytes(stored) };
+        let number = stored.map(|stored| {
+            if order == 1 { u16::from_le_bytes(stored) } else { u16::from_be_bytes(stored) }
+        });
         let host = if class == 1 { "a 32-bit ELF file" } else { "a big-endian ELF file" };
-        Memory::not_read(LINKED.contains(&elf::FileType(number)), host)
+        Memory::not_read(number.is_some_and(|n| LINKED.contains(&elf::FileType(n))), host)
     }
 
     fn of_elf(
@@ -99,8 +98,8 @@ impl Memory {
         let Some(header) = first::<elf::FileHeader64<LittleEndian>>(head) else { return Ok(None) };
         // Numbers that are too large for the header are in the first section.
         let start = header.e_shoff(LE);
-        let zeroth = table::<Section64>(source, window, start, 1)?.unwrap_or_default();
-        let zeroth: Option<&Section64> = first(&zeroth);
+        let zeroth = table::<Section64>(source, window, start, 1)?;
+        let zeroth = zeroth.as_ref().and_then(|sections| sections.first());
         let count = match header.e_shnum(LE) {
             0 => zeroth.map_or(0, |section| section.sh_size(LE)),
             count => count.into(),
@@ -119,9 +118,8 @@ impl Memory {
         if !is_known && !segments.is_empty() {
             return Ok(None);
         }
-        let segments = all::<Segment64>(&segments);
         let mut memory = Memory::default();
-        for segment in segments {
+        for segment in &segments {
             if segment.p_type(LE) == elf::PT_LOAD {
                 let (start, size) = segment.file_range(LE);
                 memory.parts.extend(Part::new(segment.p_vaddr(LE), window, start, size));
@@ -133,10 +131,10 @@ impl Memory {
             elf::EM_RISCV => elf::R_RISCV_RELATIVE.0,
             _ => u32::MAX,
         };
-        if sections.is_empty() && memory.add_segments(source, window, segments)?.is_none() {
+        if sections.is_empty() && memory.add_segments(source, window, &segments)?.is_none() {
             return Ok(None);
         }
-        for section in all::<Section64>(&sections) {
+        for section in &sections {
             let flags = section.sh_flags(LE);
             let Some((start, size)) = section.file_range(LE) else { continue };
             let Some(part) = Part::new(section.sh_addr(LE), window, start, size) else {
@@ -188,11 +186,11 @@ impl Memory {
                         return Ok(None);
                     };
                     let value = |tag| {
-                        let found = all::<Entry>(&entries).iter().find(|e| e.tag(LE) == tag);
+                        let found = entries.iter().find(|entry| entry.tag(LE) == tag);
                         found.map_or(0, |entry| entry.val(LE))
                     };
                     let (address, size) = (value(elf::DT_RELA), value(elf::DT_RELASZ));
-                    self.relocations.extend(self.range(address, size));
+                    self.relocations.extend(self.part(address, size).map(|part| part.range));
                 }
                 _ => {}
             }
@@ -210,15 +208,15 @@ impl Memory {
         let Some(headers) = table::<pe::ImageNtHeaders32>(source, window, at, 1)? else {
             return Ok(None);
         };
-        match first::<pe::ImageNtHeaders32>(&headers) {
+        match headers.first() {
             Some(headers) if headers.signature() != pe::IMAGE_NT_SIGNATURE => return Ok(None),
             Some(headers) if headers.is_valid_optional_magic() => {
                 return Ok(Some(Memory::not_read(true, "a 32-bit PE file")));
             }
             _ => {}
         }
-        let headers = table::<pe::ImageNtHeaders64>(source, window, at, 1)?.unwrap_or_default();
-        let headers = first::<pe::ImageNtHeaders64>(&headers);
+        let headers = table::<pe::ImageNtHeaders64>(source, window, at, 1)?;
+        let headers = headers.as_ref().and_then(|headers| headers.first());
         let Some(headers) = headers.filter(|headers| headers.is_valid_optional_magic()) else {
             return Ok(None);
         };
@@ -227,10 +225,12 @@ impl Memory {
         let optional = u64::from(header.size_of_optional_header.get(LE));
         let before = (size_of::<u32>() + size_of::<pe::ImageFileHeader>()) as u64;
         let count = header.number_of_sections.get(LE).into();
-        let sections =
-            table::<pe::ImageSectionHeader>(source, window, at + before + optional, count)?;
+        let at = at + before + optional;
+        let Some(sections) = table::<pe::ImageSectionHeader>(source, window, at, count)? else {
+            return Ok(None);
+        };
         let mut memory = Memory::default();
-        for section in all::<pe::ImageSectionHeader>(&sections.unwrap_or_default()) {
+        for section in &sections {
             let (start, size) = section.pe_file_range();
             let address = base.wrapping_add(section.virtual_address.get(LE).into());
             let part = Part::new(address, window, start.into(), size.into());
@@ -257,7 +257,8 @@ impl Memory {
                 let end = section.end.min(at + PIECE);
                 let piece = source.read_range(&(at..end))?;
                 let (entries, rest) = piece.as_chunks::<ENTRY>();
-                for entry in all::<elf::Rela64<LittleEndian>>(entries.as_flattened()) {
+                for entry in entries.iter().filter_map(|entry| first(entry)) {
+                    let entry: &elf::Rela64<LittleEndian> = entry;
                     if entry.r_info.get(LE) == u64::from(self.relative) {
                         let addend = entry.r_addend.get(LE).cast_unsigned();
                         self.stored.push((entry.r_offset.get(LE), addend));
@@ -277,75 +278,64 @@ impl Memory {
         window: &Range<u64>,
         section: &Range<u64>,
     ) -> io::Result<Option<Vec<u8>>> {
-        let start = window.start.saturating_add(section.start);
+        let Some(Range { start, end }) = Window::new(window).part(section.clone()) else {
+            return Ok(None);
+        };
         let part = self.parts.iter().find(|part| part.range.contains(&start));
-        let Some(part) = part else { return Ok(None) };
-        let address = part.address + (start - part.range.start);
-        self.bytes(source, address, section.end.saturating_sub(section.start))
+        let part =
+            part.and_then(|part| self.part(part.address + (start - part.range.start), end - start));
+        part.map(|part| self.load(source, &part)).transpose()
     }
 
-    /// Returns the range of the source that holds these addresses; `None` if not all of them lie in one part.
-    pub(crate) fn range(&self, address: u64, len: u64) -> Option<Range<u64>> {
+    /// Returns the bytes at these addresses; `None` if not all of them lie in one part.
+    pub(crate) fn part(&self, address: u64, len: u64) -> Option<Part> {
         let after = self.parts.partition_point(|part| part.address <= address);
         let part = self.parts.get(after.checked_sub(1)?)?;
         let from = address - part.address;
         let end = from.checked_add(len).filter(|&end| from < part.len() && end <= part.len())?;
-        Some(part.range.start + from..part.range.start + end)
+        Some(Part { address, range: part.range.start + from..part.range.start + end })
     }
 
     /// Returns the bytes from this address to the end of its part.
     pub(crate) fn rest(&self, address: u64) -> Option<Range<u64>> {
-        let start = self.range(address, 0)?.start;
+        let start = self.part(address, 0)?.range.start;
         let after = self.parts.partition_point(|part| part.address <= address);
         Some(start..self.parts.get(after.checked_sub(1)?)?.range.end)
     }
 
-    /// Returns the bytes at these addresses when the file is loaded where it was linked for; `None` if not all lie
-    /// in the source.
-    pub(crate) fn bytes(
-        &self,
-        source: &mut Source<'_>,
-        address: u64,
-        len: u64,
-    ) -> io::Result<Option<Vec<u8>>> {
-        let Some(range) = self.range(address, len) else { return Ok(None) };
-        let mut bytes = source.read_range(&range)?;
-        let first = self.stored.partition_point(|(place, _)| *place < address);
-        for (place, value) in self.stored.get(first..).unwrap_or_default() {
-            let Some(at) = (place - address).checked_add(8).filter(|&end| end <= len) else {
+    /// Reads bytes as they are when the file is loaded where it was linked for.
+    pub(crate) fn load(&self, source: &mut Source<'_>, part: &Part) -> io::Result<Vec<u8>> {
+        let mut bytes = source.read_range(&part.range)?;
+        let first = self.stored.partition_point(|(place, _)| *place < part.address);
+        for (place, value) in self.stored.iter().skip(first) {
+            let at = usize::try_from(place - part.address).ok();
+            let Some(slot) = at.and_then(|at| bytes.get_mut(at..)?.first_chunk_mut()) else {
                 break;
             };
-            let at = usize::try_from(at - 8).unwrap_or(usize::MAX);
-            if let Some(slot) = bytes.get_mut(at..).and_then(|rest| rest.first_chunk_mut()) {
-                *slot = value.to_le_bytes();
-            }
+            *slot = value.to_le_bytes();
         }
-        Ok(Some(bytes))
+        Ok(bytes)
     }
 }
 
-/// Returns the bytes of a table at this offset in the window, none for offset 0; `None` if not all lie in the window.
+/// Returns the records of a table at this offset in the window, none for offset 0; `None` if not all lie in the window.
 fn table<T: Pod>(
     source: &mut Source<'_>,
     window: &Range<u64>,
     offset: u64,
     count: u64,
-) -> io::Result<Option<Vec<u8>>> {
+) -> io::Result<Option<Vec<T>>> {
     if offset == 0 || count == 0 {
         return Ok(Some(Vec::new()));
     }
-    let start = window.start.saturating_add(offset);
-    let end = count.checked_mul(size_of::<T>() as u64).and_then(|len| start.checked_add(len));
-    match end {
-        Some(end) if end <= window.end => source.read_range(&(start..end)).map(Some),
-        _ => Ok(None),
-    }
+    let len = count.checked_mul(size_of::<T>() as u64);
+    let Some(range) = len.and_then(|len| Window::new(window).sized(offset, len)) else {
+        return Ok(None);
+    };
+    let bytes = source.read_range(&range)?;
+    Ok(pod::slice_from_all_bytes(&bytes).ok().map(<[T]>::to_vec))
 }
 
 fn first<T: Pod>(bytes: &[u8]) -> Option<&T> {
     pod::from_bytes(bytes).ok().map(|(first, _)| first)
-}
-
-fn all<T: Pod>(bytes: &[u8]) -> &[T] {
-    pod::slice_from_all_bytes(bytes).unwrap_or_default()
 }

@@ -4,17 +4,18 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use byte_parts::{Budget, Source};
+use byte_parts::{Budget, Source, Window};
 use zerocopy::FromBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
+use crate::records::records;
 use crate::sycl_table::error::{Error, ErrorKind};
 use crate::sycl_table::found::Tables;
 use crate::sycl_table::image::{SyclImage, SyclProperty, SyclValue};
 use crate::sycl_table::memory::{Memory, Part};
 use crate::sycl_table::wire::{
     Common, Entry, Head, ImageV1, ImageV2, ImageV3, NewEntry, NewEntryHead, Property, PropertySet,
-    Span, Table, records,
+    Span, Table,
 };
 
 /// Bytes of the descriptor of a table.
@@ -47,14 +48,18 @@ impl Descriptor {
 
     /// Reads a descriptor of this version.
     fn read(version: u16, record: &[u8]) -> Option<Self> {
-        if version == 3 {
-            let ImageV3 { common, image, entries, property_sets } =
-                ImageV3::read_from_bytes(record).ok()?;
-            return Some(Descriptor { common, image, entries, property_sets });
-        }
-        let (ImageV1 { common, image, entries, .. }, rest) =
-            ImageV1::read_from_prefix(record).ok()?;
-        let property_sets = Span::read_from_bytes(rest).unwrap_or_default();
+        let (ImageV1 { common, image, entries, .. }, property_sets) = match version {
+            1 => (ImageV1::read_from_bytes(record).ok()?, Span::default()),
+            2 => {
+                let ImageV2 { start, property_sets } = ImageV2::read_from_bytes(record).ok()?;
+                (start, property_sets)
+            }
+            _ => {
+                let ImageV3 { common, image, entries, property_sets } =
+                    ImageV3::read_from_bytes(record).ok()?;
+                return Some(Descriptor { common, image, entries, property_sets });
+            }
+        };
         Some(Descriptor { common, image, entries, property_sets })
     }
 }
@@ -97,12 +102,12 @@ impl Reader<'_, '_> {
                 return Ok(());
             }
             // Pointers are aligned.
-            let mut at = part.address.next_multiple_of(8) - part.address;
-            while part.len().saturating_sub(at) >= TABLE as u64 {
+            let mut at = part.address.wrapping_neg() % 8;
+            while Window::new(&(at..part.len())).len() >= TABLE as u64 {
                 let len = (part.len() - at).min(PIECE);
-                let piece = self.memory.bytes(self.source, part.address + at, len)?;
-                let piece = piece.unwrap_or_default();
-                for (n, window) in piece.windows(TABLE).step_by(8).enumerate() {
+                let piece = self.bytes(part.address + at, len)?;
+                let windows = piece.iter().flat_map(|piece| piece.windows(TABLE).step_by(8));
+                for (n, window) in windows.enumerate() {
                     let Ok(table) = Table::ref_from_bytes(window) else { continue };
                     if table.version == 1
                         && table.count != 0
@@ -135,7 +140,8 @@ impl Reader<'_, '_> {
     /// Reads the table at this offset, if it is one.
     fn table(&mut self, at: u64, count: u16, address: u64) -> Result<(), Stop> {
         // Two small numbers and a pointer can stand anywhere: what decides is where they lead.
-        let Some(head) = self.memory.bytes(self.source, address, 8)? else { return Ok(()) };
+        let Some(place) = self.memory.part(address, 8) else { return Ok(()) };
+        let head = self.memory.load(self.source, &place)?;
         self.take(JUMP)?;
         let Ok(head) = Head::ref_from_bytes(&head) else { return Ok(()) };
         let Head { kind, format, padding, .. } = *head;
@@ -144,20 +150,20 @@ impl Reader<'_, '_> {
         if !is_head || padding != [0; 4] {
             return Ok(());
         }
-        let first = self.memory.range(address, 8).map_or(0, |range| range.start - self.start);
+        let first = place.range.start - self.start;
         let Some(size) = Descriptor::size(version) else {
             let message = format!("expected version 1, 2 or 3, found {version}");
             return Err(of_descriptor(first, &message));
         };
         let len = size as u64 * u64::from(count);
-        if self.memory.range(address, len).is_none() {
+        let Some(array) = self.memory.part(address, len) else {
             let message = format!(
                 "expected {count} descriptors at address {address:#x}, which the file does not hold"
             );
             return Err(Stop::Image(Error::malformed(at, "table of SYCL images", &message)));
-        }
+        };
         self.take(len)?;
-        let array = self.memory.bytes(self.source, address, len)?.unwrap_or_default();
+        let array = self.memory.load(self.source, &array)?;
         let records = array.chunks_exact(size);
         let descriptors = records.filter_map(|record| Descriptor::read(version, record));
         for (n, descriptor) in descriptors.enumerate() {
@@ -182,8 +188,8 @@ impl Reader<'_, '_> {
     fn image(&mut self, at: u64, descriptor: &Descriptor) -> Result<SyclImage, Stop> {
         let Descriptor { common, image, entries, property_sets } = descriptor;
         let (start, end) = (image.start.get(), image.end.get());
-        let range = end.checked_sub(start).and_then(|len| self.memory.range(start, len));
-        let range = range.ok_or_else(|| range_error(at, "image", start, end))?;
+        let part = end.checked_sub(start).and_then(|len| self.memory.part(start, len));
+        let range = part.ok_or_else(|| range_error(at, "image", start, end))?.range;
         let target = self.text(at, "target", common.target.get())?;
         let compile_options = self.text(at, "compile options", common.compile_options.get())?;
         let link_options = self.text(at, "link options", common.link_options.get())?;
@@ -245,15 +251,18 @@ impl Reader<'_, '_> {
         Ok(match property.kind.get() {
             1 => SyclValue::Number(size),
             2 => {
-                let end = address.saturating_add(size);
-                let what = "value of a property";
-                let bytes = match self.memory.range(address, size) {
-                    Some(range) => {
+                let bytes = match self.memory.part(address, size) {
+                    Some(part) => {
                         self.take_names(size)?;
-                        self.source.read_range(&range)?
+                        self.source.read_range(&part.range)?
                     }
                     None if size == 0 => Vec::new(),
-                    None => return Err(range_error(at, what, address, end)),
+                    None => {
+                        let message = format!(
+                            "value of a property of {size} bytes at address {address:#x}, which the file does not hold"
+                        );
+                        return Err(of_descriptor(at, &message));
+                    }
                 };
                 // A count of bits comes first.
                 SyclValue::Bytes(bytes.get(8..).unwrap_or(&bytes).into())
@@ -276,10 +285,10 @@ impl Reader<'_, '_> {
             return Ok(Vec::new());
         }
         let len = end.checked_sub(start).filter(|len| len.is_multiple_of(size as u64));
-        let len = len.filter(|&len| self.memory.range(start, len).is_some());
-        let len = len.ok_or_else(|| range_error(at, what, start, end))?;
-        self.take(len)?;
-        Ok(self.memory.bytes(self.source, start, len)?.unwrap_or_default())
+        let part = len.and_then(|len| self.memory.part(start, len));
+        let part = part.ok_or_else(|| range_error(at, what, start, end))?;
+        self.take(part.len())?;
+        Ok(self.memory.load(self.source, &part)?)
     }
 
     /// Returns the string at an address; a null pointer is an empty one.
@@ -291,21 +300,27 @@ impl Reader<'_, '_> {
         let mut bytes = Vec::new();
         let mut is_ended = address == 0;
         while !is_ended {
-            let from = address.saturating_add(bytes.len() as u64);
-            let rest = self.memory.rest(from).ok_or_else(|| {
+            let from = address.checked_add(bytes.len() as u64);
+            let rest = from.and_then(|from| self.memory.rest(from)).ok_or_else(|| {
                 let message = format!("{what} at address {address:#x} is not a string in the file");
                 of_descriptor(at, &message)
             })?;
-            let piece = self.source.peek(&rest, PIECE)?;
+            let mut piece = self.source.peek(&rest, PIECE)?;
             let end = piece.iter().position(|&byte| byte == 0);
-            let piece = piece.get(..end.unwrap_or(piece.len())).unwrap_or_default();
+            piece.truncate(end.unwrap_or(piece.len()));
             self.take_names(piece.len() as u64 + 1)?;
-            bytes.extend_from_slice(piece);
+            bytes.append(&mut piece);
             is_ended = end.is_some();
         }
         let text: Arc<str> = String::from_utf8_lossy(&bytes).into();
         self.texts.insert(address, Arc::clone(&text));
         Ok(text)
+    }
+
+    /// Returns the bytes at these addresses; `None` if not all of them lie in one part.
+    fn bytes(&mut self, address: u64, len: u64) -> io::Result<Option<Vec<u8>>> {
+        let part = self.memory.part(address, len);
+        part.map(|part| self.memory.load(self.source, &part)).transpose()
     }
 
     /// Counts bytes of records.

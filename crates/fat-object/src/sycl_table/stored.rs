@@ -64,16 +64,20 @@ fn module_end(source: &mut Source<'_>, window: &Range<u64>, head: &[u8]) -> io::
     let is_big = head.first() == Some(&0x07);
     let mut at = window.start + SPIRV_HEADER as u64;
     let mut word = [0; 4];
-    while window.end.saturating_sub(at) >= 4 {
+    while window.end - at >= 4 {
         source.read_exact_at(at, &mut word)?;
         let number = if is_big { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) };
         let words = u64::from(number >> 16);
         if words == 0 || number == SPIRV_MAGIC {
             return Ok(at);
         }
-        at = at.saturating_add(4 * words);
+        // The last instruction may be cut short.
+        if window.end - at < 4 * words {
+            return Ok(window.end);
+        }
+        at += 4 * words;
     }
-    Ok(at.min(window.end))
+    Ok(at)
 }
 
 /// Returns the end of a frame, by the headers of its blocks (RFC 8878, 3.1.1).

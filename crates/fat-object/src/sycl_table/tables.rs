@@ -6,11 +6,12 @@ use std::ops::Range;
 
 use byte_parts::{Budget, Source};
 
+use crate::records::records;
 use crate::sycl_table::error::{Error, ErrorKind};
 use crate::sycl_table::found::Tables;
 use crate::sycl_table::memory::Memory;
 use crate::sycl_table::reader::Reader;
-use crate::sycl_table::wire::{ImageSize, records};
+use crate::sycl_table::wire::ImageSize;
 
 impl Tables {
     /// Finds the tables of the host file in `window`, and reads them. An ELF or PE file of 64 bits, little-endian, can have
@@ -56,6 +57,7 @@ impl Tables {
             start: window.start,
             names,
             searched: Budget::new(len),
+            // Without a limit for a file whose limit is too large for a number.
             records: Budget::new(len.saturating_mul(4).max(1 << 20)),
             texts: HashMap::new(),
             found: &mut tables,

@@ -151,9 +151,3 @@ pub(super) struct ImageSize {
     /// Size in bytes.
     pub(super) size: U64,
 }
-
-/// Returns the records that bytes consist of, without the bytes of an incomplete one.
-pub(super) fn records<T: FromBytes + Immutable + Unaligned>(bytes: &[u8]) -> &[T] {
-    let count = bytes.len() / size_of::<T>();
-    <[T]>::ref_from_prefix_with_elems(bytes, count).map_or(&[], |(records, _)| records)
-}

@@ -54,6 +54,11 @@ fn malformed_names_of_members_are_reported() {
             format!("archive member at 0x44: expected a name or a reference to one, found {text}");
         assert_eq!(findings(&archive), [expected]);
     }
+    // Members of thin archives lie elsewhere.
+    let names = [&header("//", 6)[..], b"ab.o/\n"].concat();
+    let thin = [b"!<thin>\n", &names[..], &header("/0", 4), &header("/x", 4)].concat();
+    let expected = "archive member: expected a name or a reference to one, found /x";
+    assert_eq!(findings(&thin).last().map(String::as_str), Some(expected));
     // A private table of a linker, and a file called `#1`.
     for name in ["/<XFGHASHMAP>/", "#1/"] {
         let archive = [b"!<arch>\n", &header("a.o/", 0)[..], &header(name, 4), b"text"].concat();

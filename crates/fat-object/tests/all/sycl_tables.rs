@@ -134,3 +134,16 @@ fn truncated_files_are_read_up_to_their_end() {
         }
     }
 }
+
+#[test]
+fn data_at_the_last_addresses_holds_no_table() {
+    let form = Form { version: 3, per_table: 2, ..Form::default() };
+    let mut bytes = file(form, &samples()).bytes;
+    let start = u64::from_le_bytes(bytes[40..48].try_into().unwrap()) as usize;
+    for header in bytes[start..].chunks_exact_mut(64) {
+        // Address and size: too few bytes for a table, and none of them is aligned.
+        header[16..24].copy_from_slice(&(u64::MAX - 2).to_le_bytes());
+        header[32..40].copy_from_slice(&2_u64.to_le_bytes());
+    }
+    assert!(read(&bytes, &[]).images.is_empty());
+}

@@ -1,0 +1,392 @@
+//! A file that a command looks into.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use byte_parts::ReadSeek;
+use fat_object::{Container, ContainerKind, Enter, Finding, Image, PathStep, Summary, Visitor};
+use gpu_packages::Verified;
+use kpack::Toc;
+
+use crate::limits::{Limits, walk_open};
+use crate::package::Package;
+use crate::packs::host::{Host, read_tables};
+use tool_kit::directory::Held;
+use tool_kit::input;
+use tool_kit::looked::Seen;
+use tool_kit::opened::{MaxInput, Opened};
+use tool_kit::output::Name;
+use tool_kit::parallel::Threads;
+use tool_kit::store::Store;
+
+/// A file to look into.
+#[derive(Clone, Debug)]
+pub(crate) struct Input {
+    pub(super) path: PathBuf,
+    /// Its name in messages.
+    pub(super) name: String,
+    /// The position of the argument that leads to it.
+    pub(super) root: usize,
+    /// `true` if the argument is the file itself. Nothing is said of others without device code.
+    pub(super) is_named: bool,
+    pub(super) origin: Origin,
+    /// The file, while a command looks into it.
+    pub(super) opened: Option<Result<Arc<Opened>, Arc<io::Error>>>,
+    /// Its wrappers and its marker, if its device code is in kernel packs.
+    pub(super) host: OnceLock<Option<Arc<Host>>>,
+}
+
+/// The way to a file.
+#[derive(Clone, Debug)]
+pub(super) enum Origin {
+    /// Its path, and the one member or directory of the package that is meant: `pkg/libfoo.so`.
+    Path { member: Option<String> },
+    /// A directory that is held, and the path below it.
+    Below(Arc<Root>, PathBuf),
+    /// A package.
+    Member {
+        /// The path where it is installed.
+        installed: PathBuf,
+        /// Its bytes, and how many more may be held.
+        store: Option<(Arc<Store>, u64)>,
+        /// The name of the package.
+        package: Option<String>,
+    },
+    /// The check of a package as a whole.
+    WholePackage(Arc<io::Result<Verified>>),
+    /// The split library of this name, whose kernel pack it is: nothing else in it is looked into.
+    PackOf(String),
+}
+
+/// A directory that the user named.
+#[derive(Debug)]
+pub(super) struct Root {
+    pub(super) held: Held,
+    /// Its path without links.
+    pub(super) real: Option<PathBuf>,
+}
+
+impl Input {
+    /// Returns a file that is named.
+    pub(crate) fn named(path: &Path) -> Self {
+        Input {
+            path: path.to_owned(),
+            name: input::display(path),
+            root: 0,
+            is_named: true,
+            origin: Origin::Path { member: None },
+            opened: None,
+            host: OnceLock::new(),
+        }
+    }
+
+    /// Returns a file that an argument names, or the member of a package: `foo.whl:pkg/libfoo.so`.
+    pub(super) fn of_argument(root: usize, path: &Path) -> Self {
+        let file = Input { root, ..Input::named(path) };
+        let Some(text) = path.to_str().filter(|_| fs::symlink_metadata(path).is_err()) else {
+            return file;
+        };
+        let mut places = text.match_indices(':').map(|(at, _)| text.split_at(at));
+        let found = places.find_map(|(package, member)| {
+            let (package, member) = (Path::new(package), member.strip_prefix(':')?);
+            package.is_file().then(|| (package.to_owned(), member.to_owned()))
+        });
+        match found {
+            Some((path, member)) => {
+                Input { path, origin: Origin::Path { member: Some(member) }, ..file }
+            }
+            None => file,
+        }
+    }
+
+    /// Returns a file that was found, not named.
+    pub(super) fn found(path: &Path) -> Self {
+        Input { is_named: false, ..Input::named(path) }
+    }
+
+    /// Returns a file that was found below a directory that is held.
+    pub(crate) fn found_in(held: &Held, relative: &Path) -> Self {
+        let root = Arc::new(Root { held: held.clone(), real: None });
+        let origin = Origin::Below(root, relative.to_owned());
+        Input { origin, ..Input::found(&held.path_of(relative)) }
+    }
+
+    /// Returns whether it is a member of a package that an argument names.
+    pub(crate) fn is_member(&self) -> bool {
+        self.member().is_some()
+    }
+
+    pub(super) fn member(&self) -> Option<&str> {
+        match &self.origin {
+            Origin::Path { member } => member.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn store(&self) -> Option<&(Arc<Store>, u64)> {
+        match &self.origin {
+            Origin::Member { store, .. } => store.as_ref(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn root(&self) -> Option<&Root> {
+        match &self.origin {
+            Origin::Below(root, _) => Some(root),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it was found below a directory that the user named.
+    pub(crate) fn is_below(&self) -> bool {
+        self.root().is_some()
+    }
+
+    /// Returns the name for messages.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the path of the file without links.
+    pub(crate) fn real(&self) -> Option<PathBuf> {
+        match &self.origin {
+            Origin::Below(root, relative) => Some(root.real.as_ref()?.join(relative)),
+            _ => fs::canonicalize(&self.path).ok(),
+        }
+    }
+
+    /// Opens a directory that the file lies in, by its path without links. One below the directory that the user named is
+    /// opened in that, without following links.
+    pub(crate) fn directory(&self, real: &Path) -> io::Result<Held> {
+        let root = self.root().and_then(|root| Some((root, root.real.as_ref()?)));
+        match root.and_then(|(root, base)| Some((root, real.strip_prefix(base).ok()?))) {
+            Some((root, relative)) => root.held.enter(relative),
+            None => Held::open(real),
+        }
+    }
+
+    /// Returns whether the user named the file. Nothing is said of others if they hold no device code.
+    pub(crate) fn is_named(&self) -> bool {
+        self.is_named
+    }
+
+    /// Opens the file, or returns the open one. Files below a directory are opened in it, without following links.
+    pub(crate) fn open(&self, max: MaxInput) -> io::Result<Arc<Opened>> {
+        match &self.opened {
+            Some(Ok(opened)) => return Ok(Arc::clone(opened)),
+            Some(Err(error)) => {
+                return Err(match error.raw_os_error() {
+                    Some(number) => io::Error::from_raw_os_error(number),
+                    None => io::Error::new(error.kind(), error.to_string()),
+                });
+            }
+            None => {}
+        }
+        let opened = match &self.origin {
+            Origin::Below(root, relative) => Opened::below(&root.held, relative),
+            Origin::PackOf(_) => Opened::regular(&self.path),
+            _ => Opened::new(&self.path, max),
+        };
+        opened.map(Arc::new)
+    }
+
+    /// Returns the same file, open until this is dropped.
+    pub(crate) fn opened(&self, max: MaxInput) -> Input {
+        self.held(self.open(max))
+    }
+
+    /// Returns the same file, as it was opened.
+    pub(crate) fn held(&self, opened: io::Result<Arc<Opened>>) -> Input {
+        Input { opened: Some(opened.map_err(Arc::new)), ..self.clone() }
+    }
+
+    /// Returns the file as an output that replaces it: in its directory, whatever its path leads to by now.
+    pub(crate) fn output(&self) -> io::Result<Name> {
+        match &self.origin {
+            Origin::Below(root, relative) => Name::found(&root.held, relative),
+            _ => Ok(Name::Typed(self.path.clone())),
+        }
+    }
+
+    /// Walks the file; an error if it was changed by the end.
+    pub(crate) fn walk(
+        &self,
+        limits: &Limits,
+        options: &fat_object::Options,
+        threads: Threads,
+        visitor: &mut dyn Visitor,
+    ) -> io::Result<Summary> {
+        let visitor = &mut Walked { file: self, visitor };
+        if let Some((store, left)) = self.store() {
+            let (reader, threads) = (store.reader(), threads.for_walks());
+            let most = options.max_decompressed().min(*left);
+            let options = options.clone().with_max_decompressed(most);
+            let walked = fat_object::walk_with_threads(&reader, threads, &options, visitor)?;
+            store.check()?;
+            return Ok(walked);
+        }
+        let opened = self.open(limits.max_input)?;
+        walk_open(&opened, (limits, options), threads, visitor)
+    }
+
+    /// Reads something of the file.
+    pub(crate) fn with_reader<T>(
+        &self,
+        max: MaxInput,
+        read: impl FnOnce(&mut dyn ReadSeek) -> io::Result<T>,
+    ) -> io::Result<T> {
+        match self.store() {
+            Some((store, _)) => read(&mut store.reader()),
+            None => read(&mut self.open(max)?.reader()),
+        }
+    }
+
+    /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is not
+    /// one.
+    pub(crate) fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {
+        let (path, tables) = match &self.origin {
+            Origin::Member { installed, store: Some((store, _)), .. } => {
+                (installed.clone(), read_tables(store.reader()))
+            }
+            _ => (self.real()?, read_tables(self.open(max).ok()?.reader())),
+        };
+        Some((path, Arc::new(tables.ok()?.into_toc())))
+    }
+
+    /// Takes its bytes: what is left is only for messages.
+    pub(crate) fn take_bytes(&mut self) -> Option<Arc<Store>> {
+        self.opened = None;
+        match &mut self.origin {
+            Origin::Member { store, .. } => store.take().map(|(store, _)| store),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it is a member of a package, which an argument names or not.
+    pub(crate) fn is_in_package(&self) -> bool {
+        self.store().is_some()
+    }
+
+    /// Opens a file that it names, as a thin archive does.
+    pub(crate) fn open_thin_member(&self, name: &[u8]) -> io::Result<File> {
+        if self.is_in_package() {
+            return Err(ErrorKind::Unsupported.into());
+        }
+        input::open_thin_file(&self.path, name)
+    }
+
+    /// Returns the bytes of a member of a package, which were all kept in a file.
+    pub(crate) fn as_member(&self) -> Option<&File> {
+        self.store().and_then(|(store, _)| store.file())
+    }
+
+    /// Returns the package that the file is, if it is one.
+    pub(crate) fn as_package(&self, max: MaxInput) -> io::Result<Option<Package>> {
+        Package::of(&self.open(max)?)
+    }
+
+    /// Returns the name of the package that a member was found in, as the user named it.
+    pub(crate) fn package(&self) -> Option<&str> {
+        match &self.origin {
+            Origin::Member { package, .. } => package.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the result of the check of a package, if it is one as a whole.
+    pub(crate) fn verified(&self) -> Option<&io::Result<Verified>> {
+        match &self.origin {
+            Origin::WholePackage(verified) => Some(verified),
+            _ => None,
+        }
+    }
+
+    /// Returns what was seen in a file that has nothing to show and was not named, so nothing is printed.
+    pub(crate) fn passed_over(&self, shows: bool, summary: &io::Result<Summary>) -> Option<Seen> {
+        let summary = summary.as_ref().ok().filter(|summary| summary.findings == 0)?;
+        (!self.is_named && !shows).then(|| nothing(summary))
+    }
+
+    /// Returns whether it is a kernel pack that was found by a split library.
+    pub(crate) fn is_pack_of_library(&self) -> bool {
+        matches!(self.origin, Origin::PackOf(_))
+    }
+
+    /// Returns what a library says whose device code is in kernel packs; `None` for another file.
+    pub(crate) fn split_host(&self) -> Option<Arc<Host>> {
+        match &self.origin {
+            Origin::PackOf(_) => return None,
+            Origin::Member { installed, store: Some((store, _)), .. } => {
+                return Host::installed_as(store.reader(), installed).ok()?.map(Arc::new);
+            }
+            _ => {}
+        }
+        let read = || {
+            // The work itself complains of files that cannot be read.
+            let opened = self.open(MaxInput::default()).ok().filter(|opened| opened.has_path())?;
+            Host::read(opened.reader(), &self.path).ok()?.map(Arc::new)
+        };
+        self.host.get_or_init(read).clone()
+    }
+}
+
+/// Returns what was seen in a file without anything to show.
+pub(crate) fn nothing(summary: &Summary) -> Seen {
+    if summary.format.may_hold_unread_code() {
+        Seen::Unread(summary.format.to_string())
+    } else {
+        Seen::Nothing
+    }
+}
+
+/// A visitor of a file that opens the members of thin archives, and sees nothing of a library's kernel pack but its own code.
+struct Walked<'v> {
+    file: &'v Input,
+    visitor: &'v mut dyn Visitor,
+}
+
+impl Visitor for Walked<'_> {
+    fn opens(&mut self, container: &Container) -> Enter {
+        if let Origin::PackOf(library) = &self.file.origin
+            && container.kind() == ContainerKind::Kpack
+        {
+            let key = container.path().last().map_or("", PathStep::name);
+            if key.rsplit_once('#').is_none_or(|(name, _)| name != library) {
+                return Enter::Skip;
+            }
+        }
+        self.visitor.opens(container)
+    }
+
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        self.visitor.enter(container)
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        self.visitor.image(image)
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        self.visitor.finding(finding)
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.visitor.leave()
+    }
+
+    fn open_thin_member(&mut self, name: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
+        match self.visitor.open_thin_member(name) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => {
+                Ok(Box::new(self.file.open_thin_member(name)?))
+            }
+            opened => opened,
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Work on a file and its kernel packs, or on the members of the package that it is.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use device_select::SplitLibrary;
+use gpu_packages::Member;
+
+use super::file::{Input, Origin};
+use crate::limits::Limits;
+use crate::package::{self, Fault, Package};
+use tool_kit::budget::{Account, Budget};
+use tool_kit::parallel::Threads;
+use tool_kit::store::{Keep, Store};
+use tool_kit::{input, report};
+
+/// The bounds of a look.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub(super) limits: &'a Limits,
+    pub(super) budget: &'a Budget,
+    pub(super) keep: Keep<'a>,
+    pub(super) verifies: bool,
+}
+
+/// The result of the work on a file, or, with the member, on a member of a package; or what keeps it from being done.
+pub(super) type Looking<R> = Result<(Option<Input>, R), String>;
+
+/// The result of the work on a member; `None` if it asked for bytes that were not kept.
+type Worked<R> = Option<Looking<R>>;
+
+/// The work on the members of a package.
+struct Members {
+    /// The number of all of them.
+    count: usize,
+    /// The number of results.
+    taken: usize,
+    /// `false` if it ended at a member because more of its bytes must be kept.
+    is_done: bool,
+}
+
+/// A function that takes results one by one, in order.
+pub(super) type Take<'t, R> = dyn FnMut(Looking<R>) -> io::Result<()> + 't;
+
+impl Input {
+    /// Does something with the file, or with each member of a package that may hold device code. Returns the number of all
+    /// members of a package.
+    pub(super) fn results<R: Send>(
+        &self,
+        scope: &Scope<'_>,
+        threads: Threads,
+        work: &(impl Fn(&Input, Threads) -> R + Sync),
+        take: &mut Take<'_, R>,
+    ) -> io::Result<Option<usize>> {
+        let limits = scope.limits;
+        let file = self.opened(limits.max_input);
+        let whole = match file.as_package(limits.max_input) {
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                take(Err(format!("{}: {}", self.name, report::reason(&error))))?;
+                return Ok(None);
+            }
+            whole => whole,
+        };
+        let behind = match &whole {
+            Ok(None) => file.open(limits.max_input).and_then(|opened| Package::behind(&opened)),
+            _ => Ok(None),
+        };
+        let package = match (whole, behind) {
+            (Ok(Some(package)), _) => package,
+            (_, Ok(Some(package))) => {
+                // The members alone are looked into as such.
+                if let Some(place) = package.program().filter(|_| !self.is_member()) {
+                    let store = Store::within(Arc::clone(&package.opened), place);
+                    let store = Some((Arc::new(store), u64::MAX));
+                    let installed = self.path.clone();
+                    let origin = Origin::Member { installed, store, package: None };
+                    let program = Input { is_named: false, origin, ..file.clone() };
+                    program.alone(limits, threads, work, take)?;
+                }
+                if let Some(trailing) = package.trailing().filter(|_| !scope.verifies) {
+                    let name = input::display(&self.path);
+                    report::note(&format_args!("{name}: {trailing} bytes follow its zip file"));
+                }
+                package
+            }
+            (Ok(None), Err(error))
+                if !self.is_member()
+                    && matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::Unsupported) =>
+            {
+                // The program is a file like others; a script is not.
+                let opened = file.open(limits.max_input)?;
+                if !package::is_script(&opened) {
+                    file.alone(limits, threads, work, take)?;
+                }
+                take(Err(format!("{}: zip file: {}", self.name, report::reason(&error))))?;
+                return Ok(None);
+            }
+            // The work itself complains of files that cannot be read.
+            _ if !self.is_member() => {
+                file.alone(limits, threads, work, take)?;
+                return Ok(None);
+            }
+            (Ok(None), Ok(None)) => {
+                take(Err(format!("{}: not a package", input::display(&self.path))))?;
+                return Ok(None);
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                let (path, error) = (input::display(&self.path), report::reason(&error));
+                take(Err(format!("{path}: {error}")))?;
+                return Ok(None);
+            }
+        };
+        let mut members = file.members(&package, scope, threads, work, (0, take))?;
+        if !members.is_done {
+            let all = Scope { keep: Keep::All, ..*scope };
+            members = file.members(&package, &all, threads, work, (members.taken, take))?;
+        }
+        if !members.is_done {
+            take(Err(format!("{}: bytes of a member were not kept", self.name)))?;
+        } else if self.is_member() && members.taken == 0 {
+            take(Err(format!("{}: no such member with device code", self.name)))?;
+        }
+        Ok(Some(members.count))
+    }
+
+    /// Does something with the file, and with its kernel packs.
+    fn alone<R: Send>(
+        &self,
+        limits: &Limits,
+        threads: Threads,
+        work: &(impl Fn(&Input, Threads) -> R + Sync),
+        take: &mut Take<'_, R>,
+    ) -> io::Result<()> {
+        let result = work(self, threads);
+        let packs = self.packs();
+        take(Ok((Some(Input { opened: None, ..self.clone() }), result)))?;
+        match packs {
+            Ok(packs) => packs.into_iter().try_for_each(|pack| {
+                let pack = pack.opened(limits.max_input);
+                let result = work(&pack, threads);
+                take(Ok((Some(Input { opened: None, ..pack }), result)))
+            }),
+            Err(error) => take(Err(format!("{}: {error}", self.name))),
+        }
+    }
+
+    /// Returns the existing kernel packs with the device code of a split library that are not themselves inputs.
+    fn packs(&self) -> Result<Vec<Input>, String> {
+        // Packs of members are members.
+        let host = self.split_host().filter(|_| !self.is_in_package());
+        let Some(host) = host else { return Ok(Vec::new()) };
+        let name = host.marker().kernel_name();
+        let is_input = |path: &PathBuf| {
+            let own = self.root().and_then(|root| root.real.as_ref());
+            own.is_some_and(|own| fs::canonicalize(path).is_ok_and(|path| path.starts_with(own)))
+        };
+        let packs = host.packs()?.into_iter().filter(|path| !is_input(path)).map(|path| Input {
+            name: format!("{} -> {}", self.name, input::display(&path)),
+            path,
+            root: self.root,
+            origin: Origin::PackOf(name.to_owned()),
+            ..Input::found(Path::new(""))
+        });
+        Ok(packs.collect())
+    }
+
+    /// Does something with each member. The first results are left out: they were taken before.
+    fn members<R: Send>(
+        &self,
+        package: &Package,
+        scope: &Scope<'_>,
+        threads: Threads,
+        work: &(impl Fn(&Input, Threads) -> R + Sync),
+        (before, take): (usize, &mut Take<'_, R>),
+    ) -> io::Result<Members> {
+        let &Scope { limits, budget, keep, .. } = scope;
+        let verifies = scope.verifies && !self.is_member();
+        let look = |member: &Member, contents: &mut dyn io::Read, held: &mut Account<'_>| {
+            let path = member.path().to_string_lossy();
+            let Some(is_named) = self.means(&path) else { return Ok(None) };
+            let name = format!("{}:{path}", input::display(&self.path));
+            let store = match package::store((&package.opened, member), contents, keep, held) {
+                Ok(None) => return Ok(None),
+                Ok(Some(store)) => store,
+                Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                    return Ok(Some(Some(Err(format!("{name}: {error}")))));
+                }
+                Err(error) => return Err(error),
+            };
+            let installed = String::from_utf8_lossy(member.path().installed());
+            // In a directory a compressed file is one like others.
+            let is_file = package.is_compressed() && !self.is_named;
+            let origin = Origin::Member {
+                installed: PathBuf::from(&*installed),
+                store: Some((Arc::new(store), held.left())),
+                package: Some(self.name.clone()).filter(|_| !is_named && !is_file),
+            };
+            let (path, root, opened) = (PathBuf::from(path), self.root, self.opened.clone());
+            // Its path is not one of the system.
+            let host = OnceLock::from(None);
+            let mut input = Input { path, name, root, is_named, origin, opened, host };
+            let result = work(&input, Threads::one());
+            if let Some(store) = input.take_bytes() {
+                if store.was_too_small() {
+                    return Ok(Some(None));
+                }
+                Arc::into_inner(store).map_or(Ok(()), |store| store.reuse(held))?;
+            }
+            Ok(Some(Some(Ok((Some(input), result)))))
+        };
+        let mut taken = 0;
+        let mut ended = Ok(true);
+        let mut hand = |result: Result<Worked<R>, Fault>| {
+            let result = match result {
+                Ok(None) => {
+                    ended = Ok(false);
+                    return ControlFlow::Break(());
+                }
+                Ok(Some(result)) => result,
+                // Work on the package as a whole reports its faults.
+                Err(_) if verifies => return ControlFlow::Continue(()),
+                Err(fault) if !self.is_concerned(&fault.path.to_string_lossy()) => {
+                    return ControlFlow::Continue(());
+                }
+                Err(fault) => Err(self.fault(&fault)),
+            };
+            taken += 1;
+            if taken > before
+                && let Err(error) = take(result)
+            {
+                ended = Err(error);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        let (limits, count) = ((limits, budget), threads.count());
+        let found = if verifies {
+            let mut results = Vec::new();
+            let mut collect = |result| {
+                results.push(result);
+                ControlFlow::Continue(())
+            };
+            let mut found = package.each(limits, true, count, &look, &mut collect);
+            // The result of the comparison comes first.
+            let whole = found.verified.take().map(|verified| {
+                let verified = Arc::new(verified.map_err(io::Error::from));
+                let origin = Origin::WholePackage(verified);
+                let whole = Input { origin, is_named: false, ..self.clone() };
+                let result = work(&whole, threads);
+                Ok(Some(Ok((Some(Input { opened: None, ..whole }), result))))
+            });
+            let _ = whole.into_iter().chain(results).try_for_each(hand);
+            found
+        } else {
+            package.each(limits, false, count, &look, &mut hand)
+        };
+        Ok(Members { count: found.members, taken, is_done: ended? })
+    }
+
+    /// Returns whether a member is one that is meant, and `true` if it is the only one.
+    fn means(&self, path: &str) -> Option<bool> {
+        let Some(wanted) = self.member() else { return Some(false) };
+        let rest = path.strip_prefix(wanted.trim_end_matches('/'))?;
+        (rest.is_empty() || rest.starts_with(['/', ':'])).then_some(rest.is_empty())
+    }
+
+    /// Returns whether the fault of a member, or of a package in the package, keeps a member from being read that is meant.
+    fn is_concerned(&self, path: &str) -> bool {
+        let has_it = |wanted: &str| {
+            let rest = wanted.strip_prefix(path);
+            rest.is_some_and(|rest| path.is_empty() || rest.starts_with(['/', ':']))
+        };
+        self.means(path).is_some() || self.member().is_some_and(has_it)
+    }
+
+    /// Returns the text about a fault of a package.
+    pub(crate) fn fault(&self, Fault { path, error }: &Fault) -> String {
+        let package = input::display(&self.path);
+        if path.is_empty() {
+            format!("{package}: {error}")
+        } else {
+            format!("{package}:{}: {error}", path.to_string_lossy())
+        }
+    }
+}
