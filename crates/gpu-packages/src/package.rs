@@ -43,8 +43,8 @@ impl fmt::Display for PackageKind {
     }
 }
 
-/// Recognises a package by its first 512 bytes. Compressed streams are `None`: [`Codec::sniff`] knows them, and their
-/// contents decide.
+/// Recognises a package by its first 512 bytes. Compressed streams are `None`: [`Codec::sniff`](crate::Codec::sniff) knows
+/// them, and their contents decide.
 ///
 /// ```
 /// use gpu_packages::{PackageKind, sniff};

@@ -80,7 +80,7 @@ impl Default for RewriteOptions {
 }
 
 impl RewriteOptions {
-    /// Sets the level of the codec, as [`Codec::encoder`] takes it.
+    /// Sets the level of the codec, as [`Codec::encoder`](crate::Codec::encoder) takes it.
     #[must_use]
     pub fn with_level(self, level: u32) -> Self {
         RewriteOptions { level: Some(level), ..self }

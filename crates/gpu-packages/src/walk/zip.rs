@@ -46,7 +46,7 @@ impl<'z> ZipWalker<'z> {
     ///
     /// # Errors
     ///
-    /// As [`walk`].
+    /// As [`walk`](crate::walk()).
     pub fn member(
         &self,
         index: usize,

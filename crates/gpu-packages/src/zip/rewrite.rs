@@ -274,7 +274,7 @@ fn local_header(
 
 fn extra_len(extra: &[u8], member: &ZipMember) -> Result<u16, Error> {
     u16::try_from(extra.len()).map_err(|_| {
-        let text = "its extra fields have no room for sizes of 64 bits";
+        let text = "its extra fields have no room for numbers of 64 bits";
         Error::at(ErrorKind::Refused, member.offset, text).while_reading(Shown(&member.name))
     })
 }
@@ -329,11 +329,7 @@ impl Zip {
             head.fields.set_contents(contents, is_size, is_stored);
         }
         head.offset = short(offset, is_offset);
-        let len = u16::try_from(extra.len()).map_err(|_| {
-            let text = "the extra fields of a central record have no room for numbers of 64 bits";
-            Error::new(ErrorKind::Refused, text)
-        })?;
-        head.fields.extra_len = len.into();
+        head.fields.extra_len = extra_len(&extra, member)?.into();
         Ok([head.as_bytes(), &member.name, &extra, comment].concat())
     }
 
