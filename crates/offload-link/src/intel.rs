@@ -72,7 +72,7 @@ pub(crate) fn file(module: &Parts) -> Parts {
 
 fn notes() -> Vec<u8> {
     let mut notes = Vec::new();
-    // Of constants, which are short.
+    // The notes are constants, and short.
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     for (kind, contents) in NOTES {
         let header = NoteHeader32 {

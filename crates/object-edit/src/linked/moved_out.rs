@@ -134,3 +134,19 @@ pub(crate) fn placeholder(size: u64) -> Output {
     contents.pad_to(size);
     contents
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_wrapper_gets_a_place_in_the_contents() {
+        let found =
+            |offsets: &[u64]| check_offsets(offsets, 2, 16).map_err(|error| error.to_string());
+        assert_eq!(found(&[0, 15]), Ok(()));
+        assert_eq!(found(&[0, 16]).unwrap_err(), "a bundle at 0x10 of contents of 0x10 bytes");
+        assert_eq!(found(&[16]).unwrap_err(), "places of 1 bundles for 2 wrappers");
+        assert_eq!(at_offsets(4096, &[0, 15]).unwrap(), [4096, 4111]);
+        assert_eq!(at_offsets(u64::MAX, &[1]).unwrap_err().kind(), ErrorKind::InputChanged);
+    }
+}

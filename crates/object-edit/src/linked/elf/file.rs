@@ -23,7 +23,7 @@ pub(super) type Symbol = Sym64<LittleEndian>;
 /// Many sections may have one and the same long name: looking for its end must not take long.
 const LONGEST_NAME: usize = 256;
 
-/// Rounds a place up to a multiple of `align`, a power of two. After the last one comes none: limits are far below.
+/// Rounds a place up to a multiple of `align`, a power of two; to the last one near 2^64, which is after every limit.
 pub(super) fn up(place: u64, align: u64) -> u64 {
     down(place.saturating_add(align - 1), align)
 }

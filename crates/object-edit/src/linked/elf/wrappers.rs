@@ -19,7 +19,7 @@ use crate::pod::{LE, first};
 /// A wrapper. Addresses are as in the file, before a loader adds its own.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Wrapper {
-    /// Its address; that of its end exists.
+    /// Its address. A wrapper that ends after the last address is refused.
     pub(super) address: u64,
     /// The address that it points to; for an [unknown](PointerForm::Unknown) form, the value in place.
     pub(super) bundle: u64,
@@ -493,5 +493,20 @@ mod tests {
         bytes[0x6000 + 16 + 8 + 2] = 1;
         let error = with(&bytes, |source, file| wrappers(source, file, &HIP)).unwrap().unwrap_err();
         assert!(error.to_string().starts_with("inconsistent program headers: "), "{error}");
+    }
+
+    #[test]
+    fn wrappers_that_end_after_the_last_address_are_refused() {
+        let bytes = Sample::default().build();
+        let patch = with(&bytes, |_, file| {
+            let number = file.sections.iter().position(|s| s.sh_addr.get(LE) == WRAPPERS).unwrap();
+            let header = file.header.e_shoff.get(LE) + 64 * number as u64;
+            Patch::word(header + 16, u64::MAX - 71)
+        });
+        let bytes = patched(&bytes, &[patch.unwrap()]);
+        let error = with(&bytes, |source, file| wrappers(source, file, &HIP).unwrap_err()).unwrap();
+        assert_eq!(error.kind(), ErrorKind::Malformed);
+        let text = "wrappers at 0xffffffffffffffb8: 72 bytes, beyond the last address";
+        assert_eq!(error.to_string(), text);
     }
 }

@@ -158,7 +158,8 @@ fn find_ends<H: ElfHeader>(
     let Some(added) = read(source, window, added..len)? else { return Ok(None) };
     let added: Vec<_> = table_of(&added).iter().map(H::section).collect();
     let Some(old_len) = added.first().map(|first| first.offset) else { return Ok(None) };
-    let names_at = added.iter().map(|section| section.size).fold(old_len, u64::saturating_add);
+    let mut sizes = added.iter().map(|section| section.size);
+    let Some(names_at) = sizes.try_fold(old_len, u64::checked_add) else { return Ok(None) };
     let Some(tail) = read(source, window, names_at..len)? else { return Ok(None) };
     Ok(Some(Ends { old_len, old_header, added, tail }))
 }
