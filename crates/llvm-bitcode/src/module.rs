@@ -579,7 +579,11 @@ fn records(
         };
         let entry = Entry { id: *next_id, count, is_global: false, skip: 0 };
         let Some(end) = next_id.checked_add(count) else {
-            return Err(Error::record(cursor.offset(), record.code, "list of so many strings"));
+            return Err(Error::record(
+                cursor.offset(),
+                record.code,
+                "list of strings with numbers of 64 bits",
+            ));
         };
         *next_id = end;
         if visit(cursor, entry, &mut record)?.is_break() {

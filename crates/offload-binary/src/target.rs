@@ -31,7 +31,7 @@ impl Entry<'_> {
     /// ```
     #[must_use]
     pub fn target(&self) -> Target {
-        // What is missing is empty.
+        // A missing value is empty.
         let text = |key| self.get(key).map(String::from_utf8_lossy).unwrap_or_default();
         let triple = Some(text("triple")).filter(|text| !text.is_empty());
         Target::new(
