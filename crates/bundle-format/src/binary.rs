@@ -139,7 +139,7 @@ impl<'data> Bundle<'data> {
         let least = left * (DESCRIPTOR_LEN + 1);
         let next = walk.descriptor().filter(|_| left > 0);
         let more = next.and_then(|next| next.id_len.get().checked_sub(1));
-        // The most that can be asked for, if it is more than that.
+        // The largest number, if the sum is larger.
         Ok(walk.at.saturating_add(least).saturating_add(more.unwrap_or(0)))
     }
 

@@ -93,7 +93,7 @@ impl Shared {
     /// Returns the bytes, which are all there.
     fn bytes(&self) -> &[u8] {
         self.0.get(self.1.clone()).unwrap_or_else(|| {
-            let _ = internal!("shared bytes that are not there");
+            internal!("shared bytes that are not there");
             &[]
         })
     }

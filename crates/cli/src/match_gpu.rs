@@ -288,7 +288,7 @@ impl<'q> Together<'q> {
         // installed for one library.
         let mut alone: Vec<(&Path, FileSet)> = Vec::new();
         for pack in self.packs.iter().filter(|pack| !self.split.has_library_of(&pack.toc)) {
-            // A file that is compressed by itself is in no package.
+            // A pack that lies in no package has no name of one.
             let name = pack.input.package().unwrap_or_default();
             let directory = pack.path.parent().unwrap_or(&pack.path);
             let known = alone.iter().position(|(at, set)| set.name() == name || *at == directory);

@@ -93,8 +93,7 @@ where
         return fault(place + 18, "the size of a section header", header.e_shentsize(LE).into());
     }
     // An end too large for a number lies past the end of the file, too.
-    let end_of = |start: u64, size| start.saturating_add(size);
-    let end = end_of(start, count * entry);
+    let end = start.saturating_add(count * entry);
     if end > available {
         return fault(place, "a section table that ends with the file or before", end);
     }
@@ -109,7 +108,7 @@ where
                 continue;
             }
             let (start, size) = (section.sh_offset(LE).into(), section.sh_size(LE).into());
-            let end = end_of(start, size);
+            let end = start.saturating_add(size);
             if end > available {
                 let at = at + n * entry;
                 return fault(at, "a section that ends with the file or before", end);

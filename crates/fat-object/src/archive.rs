@@ -106,7 +106,7 @@ pub(crate) fn thin_member(
         found.finding(member.archive, of_thin_member(ErrorKind::Limit, member, &message));
         return Ok(false);
     }
-    // The limit is larger.
+    // The sum is within the limit, which `take` checked.
     cx.thin_size += size;
     if size != member.size {
         let message = format!("expected {} bytes, found {size}", member.size);

@@ -359,7 +359,6 @@ impl Cursor<'_> {
         let shift = u32::try_from(self.position % 8).unwrap_or(0);
         while record.left > 1 {
             self.word()?;
-            // Past the end of the stream, the caller finds the error.
             let Some(window) = self.in_window(self.position / 8) else { return Ok(()) };
             let count = usize::try_from(record.left - 1).unwrap_or(window.len());
             let pairs = window.iter().zip(window.iter().skip(1)).take(count);
@@ -369,6 +368,10 @@ impl Cursor<'_> {
                 pair.to_le_bytes()[0]
             }));
             let copied = (to.len() - before) as u64;
+            // At the end of the stream, where the caller finds the error.
+            if copied == 0 {
+                return Ok(());
+            }
             self.position += copied * 8;
             record.left -= copied;
         }

@@ -303,11 +303,11 @@ impl<'i> Group<'i> {
             let text = "Linking images of SYCL offload kind with images of any other kind is not supported";
             return Err(Error::new(ErrorKind::Kinds, format!("{text}: {}", self.target)));
         }
-        if let Some(first) = self.inputs.first()
-            && !self.target.is_linkable()
-        {
-            let architecture = self.target.architecture();
-            let text = format!("{architecture} linking is not supported: {}", first.code);
+        if !self.target.is_linkable() {
+            let mut text = format!("{} linking is not supported", self.target.architecture());
+            if let Some(first) = self.inputs.first() {
+                text = format!("{text}: {}", first.code);
+            }
             return Err(Error::new(ErrorKind::Architecture, text));
         }
         Ok(())

@@ -183,7 +183,8 @@ fn spool(from: &mut impl Read, MaxInput { max_input }: MaxInput) -> io::Result<F
     };
     let copied = file.write_all(&first).and_then(|()| io::copy(&mut input, &mut file));
     copied.map_err(|error| scratch::copying(COPY, error))?;
-    if io::copy(&mut input.into_inner().take(1), &mut io::sink())? > 0 {
+    // Asked at the limit only: a terminal would have to end once more.
+    if input.limit() == 0 && io::copy(&mut input.into_inner().take(1), &mut io::sink())? > 0 {
         let limit = style::size(max_input);
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,

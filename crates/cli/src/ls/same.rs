@@ -1,5 +1,6 @@
 //! Images that differ only in the name of their target.
 
+use std::hash::Hasher;
 use std::io;
 
 use device_code::places_of_target;
@@ -15,12 +16,20 @@ pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<Option<String>> {
     if !matches!(image.format(), FileFormat::Elf { .. }) {
         return Ok(None);
     }
-    let mut code = image.bytes()?.into_owned();
+    let code = image.bytes()?;
     let Some(places) = places_of_target(&code) else { return Ok(None) };
+    let (mut hasher, mut rest) = (XxHash3_64::new(), 0);
     for place in places {
-        code.get_mut(place).into_iter().for_each(|name| name.fill(0));
+        let (Some(before), Some(name)) = (code.get(rest..place.start), code.get(place.clone()))
+        else {
+            return Ok(None);
+        };
+        hasher.write(before);
+        name.iter().for_each(|_| hasher.write_u8(0));
+        rest = place.end;
     }
-    Ok(Some(format!("{:016x}", XxHash3_64::oneshot(&code))))
+    hasher.write(code.split_at(rest).1);
+    Ok(Some(format!("{:016x}", hasher.finish())))
 }
 
 /// Returns a total of sizes that tables state.

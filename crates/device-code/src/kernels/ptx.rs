@@ -146,7 +146,9 @@ impl<'a> Tokens<'a> {
             match self.rest {
                 [] => return None,
                 [byte, rest @ ..] if byte.is_ascii_whitespace() => self.rest = rest,
-                [b'/', b'/', ..] => drop(self.pass(|byte| byte == b'\n')),
+                [b'/', b'/', ..] => {
+                    self.pass(|byte| byte == b'\n');
+                }
                 [b'/', b'*', rest @ ..] => {
                     let end = rest.windows(2).position(|pair| pair == b"*/");
                     self.rest = rest.split_at(end.map_or(rest.len(), |end| end + 2)).1;

@@ -3,7 +3,7 @@
 use std::io::{self, Read, SeekFrom};
 use std::time::Duration;
 
-use byte_parts::{ReadSeek, Window};
+use byte_parts::ReadSeek;
 use fat_object::Compression;
 
 /// A compressed bundle and its times.
@@ -17,9 +17,9 @@ pub(super) struct Measured<'h> {
 }
 
 impl Measured<'_> {
-    /// Returns the number of bytes after the header.
+    /// Returns the number of bytes after the header, which was read of no less.
     fn payload(&self) -> u64 {
-        Window::new(&(self.header.header_len() as u64..self.stored)).len()
+        self.stored - self.header.header_len() as u64
     }
 }
 

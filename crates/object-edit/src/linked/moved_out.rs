@@ -122,7 +122,10 @@ pub(crate) fn check_offsets(offsets: &[u64], wrappers: usize, size: u64) -> Resu
 }
 
 /// Returns the addresses of the bundles at these offsets of contents that lie at `start`.
-pub(crate) fn at_offsets(start: u64, offsets: &[u64]) -> Result<Vec<u64>, Error> {
+pub(crate) fn at_offsets(start: u64, offsets: &[u64], wrappers: usize) -> Result<Vec<u64>, Error> {
+    if offsets.len() != wrappers {
+        return Err(Error::input_changed());
+    }
     let addresses = offsets.iter().map(|offset| start.checked_add(*offset));
     addresses.collect::<Option<_>>().ok_or_else(Error::input_changed)
 }
@@ -146,7 +149,8 @@ mod tests {
         assert_eq!(found(&[0, 15]), Ok(()));
         assert_eq!(found(&[0, 16]).unwrap_err(), "a bundle at 0x10 of contents of 0x10 bytes");
         assert_eq!(found(&[16]).unwrap_err(), "places of 1 bundles for 2 wrappers");
-        assert_eq!(at_offsets(4096, &[0, 15]).unwrap(), [4096, 4111]);
-        assert_eq!(at_offsets(u64::MAX, &[1]).unwrap_err().kind(), ErrorKind::InputChanged);
+        assert_eq!(at_offsets(4096, &[0, 15], 2).unwrap(), [4096, 4111]);
+        assert_eq!(at_offsets(4096, &[0, 15], 3).unwrap_err().kind(), ErrorKind::InputChanged);
+        assert_eq!(at_offsets(u64::MAX, &[1], 1).unwrap_err().kind(), ErrorKind::InputChanged);
     }
 }

@@ -6,7 +6,6 @@ use super::host::SectionChange;
 use super::relayout::{Piece, lay_out};
 use crate::error::Error;
 use crate::output::{self, Output};
-use crate::tables::sized;
 
 /// Relocations relative to their own place have the distance from there to the end of the instruction in their
 /// addend: so much may lie between what they say and what they mean.
@@ -182,7 +181,8 @@ impl Moves {
 
     /// Returns the size of a symbol with this value and size.
     pub(super) fn size(&self, at: u64, size: u64) -> u64 {
-        let end = sized(at, size).end;
+        // A symbol may have any value.
+        let end = at.saturating_add(size);
         let ends = self.items.partition_point(|item| item.old.end < end);
         let item = self.items.get(ends).filter(|item| item.old.end == end && item.old.start >= at);
         let end = item.map_or_else(|| self.value(end), |item| item.new.end);

@@ -81,7 +81,7 @@ impl RegisteredWith {
 type Found = (RegisteredWith, Vec<(u64, Led)>);
 
 /// Returns the wrappers of a linked file for a runtime, in the order of their addresses. They may be those of device code that
-/// was moved out. Another file has none, or one whose headers cannot be read.
+/// was moved out. Another file, or one whose headers cannot be read, has none.
 pub(crate) fn wrappers(
     source: &mut Source<'_>,
     window: &Range<u64>,

@@ -253,7 +253,7 @@ pub(crate) fn move_in(
         let file = read(source, window)?;
         let found = wrappers(source, &file, &HIP)?;
         let start = found.first().ok_or_else(Error::input_changed)?.bundle;
-        let patches = lead(source, &file, &found, at_offsets(start, offsets)?)?;
+        let patches = lead(source, &file, &found, at_offsets(start, offsets, found.len())?)?;
         Ok(Some(overwrite(&output::copy_of(window), patches)))
     })?;
     Ok(Edited { parts, ..edited })

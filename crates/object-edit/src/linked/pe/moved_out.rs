@@ -187,7 +187,7 @@ pub(crate) fn move_in(
         let found = read_of(source, &file, &[&HIP])?;
         let start = found.first().ok_or_else(Error::input_changed)?.target;
         let mut out = output::copy_of(window);
-        let places = at_offsets(start, offsets)?.into_iter().map(|at| (HIPF, at, 0));
+        let places = at_offsets(start, offsets, found.len())?.into_iter().map(|at| (HIPF, at, 0));
         overwrite(&mut out, &file, &found, places);
         Ok(Some(out))
     })?;

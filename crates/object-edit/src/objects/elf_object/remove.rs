@@ -185,7 +185,8 @@ impl Loaded {
             return self.end != 0;
         }
         let size = if section.kind == SHT_NOBITS { 1 } else { section.size.max(1) };
-        let end = sized(section.offset, size).end;
+        // Past the largest number: in no segment.
+        let Some(end) = section.offset.checked_add(size) else { return false };
         let before = self.ranges.partition_point(|&(start, _)| start <= section.offset);
         let largest = before.checked_sub(1).and_then(|last| self.ranges.get(last));
         largest.is_some_and(|&(_, largest)| end <= largest)
