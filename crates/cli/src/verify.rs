@@ -221,15 +221,10 @@ struct Findings {
 
 impl Visitor for Findings {
     fn enter(&mut self, container: &Container) -> io::Result<()> {
-        use ContainerKind::{Bundle, Ccob, Hcf, Kpack, NvFatbin, OffloadBinary, Syclbin};
         // A compressed bundle and the bundle in it are one thing for its reader.
         let around = container.path().iter().rev().nth(1).map(PathStep::kind);
         self.registrable.enter(container);
-        let counts = matches!(
-            container.kind(),
-            Bundle | Ccob | Hcf | Kpack | NvFatbin | OffloadBinary | Syclbin
-        );
-        if counts && around != Some(Ccob) {
+        if container.kind().is_format() && around != Some(ContainerKind::Ccob) {
             self.containers += 1;
         }
         Ok(())

@@ -323,8 +323,8 @@ const MAGICS: &[(&[u8], FileFormat)] = &[
 ];
 
 /// Magics that text may start with, too. Numbers follow, and some of them are small.
-const TEXT_MAGICS: [&[u8]; 9] =
-    [b"CCOB", b"IBYS", b"KPAK", b"MTLB", b"DXBC", b"hsqs", b"ftrt", b"ptrt", b"MZ"];
+const TEXT_MAGICS: &[&[u8]] =
+    &[b"CCOB", b"IBYS", b"KPAK", b"MTLB", b"DXBC", b"hsqs", b"ftrt", b"ptrt", b"MZ"];
 
 /// Debian packages are `ar` archives whose first member is their version ("deb(5)").
 const DEB: &[u8] = b"!<arch>\ndebian-binary";
@@ -502,7 +502,7 @@ mod tests {
         // a Java class file
         assert_eq!(FileFormat::sniff(b"\xca\xfe\xba\xbe\0\0\0\x34"), FileFormat::Unknown);
         assert_eq!(FileFormat::sniff(b"KPAK\x01\0"), FileFormat::Kpack);
-        for magic in TEXT_MAGICS {
+        for &magic in TEXT_MAGICS {
             let text = [magic, b" is the magic of a format, na\xc3\xafvely\n"].concat();
             assert_eq!(FileFormat::sniff(&text), FileFormat::Unknown);
             assert_ne!(FileFormat::sniff(magic), FileFormat::Unknown);

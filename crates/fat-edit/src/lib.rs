@@ -73,7 +73,7 @@
 //! [`EditOptions::with_allow_empty`], and keeps its smallest entry with it ([`EditNote::Placeholders`]). Entries are compressed by
 //! Zstandard with the feature `zstd`, otherwise by LZ4, as are those of CUDA 12 and older.
 //!
-//! HCF containers, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the
+//! HCF containers, SYCLBIN files, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the
 //! first proposal cannot be edited: [`ErrorKind::Unsupported`], if they would have to change.
 //! [`EditableContainer::uneditable`] tells so before an edit; with [`EditOptions::with_allow_uneditable`] they are
 //! skipped, [`EditNote::Uneditable`] lists them, and the rest is edited.

@@ -106,7 +106,7 @@ impl EditableFile {
     #[must_use]
     pub fn is_compressed_in_part(&self) -> bool {
         let has_form = |container: &&EditableContainer| {
-            !matches!(container.kind(), ContainerKind::NvFatbin | ContainerKind::Hcf)
+            container.has_compressed_form() && container.kind() != ContainerKind::NvFatbin
         };
         let mut forms =
             self.containers().iter().filter(has_form).map(|c| c.compression().is_some());
@@ -493,17 +493,10 @@ impl Visitor for Surveyor {
         let kind = self.open.last().map(|(node, _)| node.kind());
         let is_passed_over = self.open.last().is_some_and(|(node, _)| node.children.is_empty());
         match kind {
+            // The bundle in it is the container.
+            Some(ContainerKind::Ccob) if !is_passed_over => {}
             // One without images is a container of images, too.
-            Some(
-                ContainerKind::Bundle
-                | ContainerKind::OffloadBinary
-                | ContainerKind::NvFatbin
-                | ContainerKind::Hcf
-                | ContainerKind::Kpack,
-            ) => {
-                self.container(self.images.len());
-            }
-            Some(ContainerKind::Ccob) if is_passed_over => {
+            Some(kind) if kind.is_format() => {
                 self.container(self.images.len());
             }
             _ => {}

@@ -37,6 +37,9 @@ impl EditableFile {
                 (ContainerKind::Hcf, _) => {
                     container.uneditable = Some("HCF containers");
                 }
+                (ContainerKind::Syclbin, _) => {
+                    container.uneditable = Some("SYCLBIN files");
+                }
                 (ContainerKind::Section | ContainerKind::OutsideSections, None) => {
                     let kind = "SYCL images that the file registers by tables";
                     container.uneditable.get_or_insert(kind);

@@ -51,7 +51,7 @@ pub(crate) struct Format {
 }
 
 /// All formats.
-pub(crate) static ALL: [Format; 7] = [
+pub(crate) static ALL: &[Format] = &[
     Format {
         format: FileFormat::OffloadBinary,
         magic: &offload_binary::MAGIC,
@@ -161,5 +161,18 @@ pub(crate) fn starts_with(
     match of(FileFormat::sniff(&head)).and_then(|row| row.is_start) {
         Some(is_start) => is_start(source, window, &head, headers),
         None => Ok(Start::Nothing),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Data compressed by gzip is a container only if there is device code in it.
+    #[test]
+    fn each_format_is_a_container() {
+        for row in ALL.iter().filter(|row| row.format != FileFormat::Gzip) {
+            assert!(row.format.is_container(), "FileFormat::is_container lacks {}", row.format);
+        }
     }
 }

@@ -255,10 +255,19 @@ impl Error {
 
     #[cold]
     pub(crate) fn unknown_contents(first: &[u8]) -> Self {
-        let message = format!(
-            "unrecognized data: expected a bundle, package or fatbinary (first bytes {first:02x?})"
-        );
-        Self::new(ErrorKind::UnknownContents, message)
+        let expected = ": expected a bundle, package or fatbinary";
+        Self::unrecognized(ErrorKind::UnknownContents, expected, first)
+    }
+
+    /// Creates the error of data `after` bytes after the start.
+    #[cold]
+    pub(crate) fn trailing_data(after: u64, first: &[u8]) -> Self {
+        let place = format!(" {after} bytes after the start of the section or file");
+        Self::unrecognized(ErrorKind::TrailingData, &place, first)
+    }
+
+    fn unrecognized(kind: ErrorKind, detail: &str, first: &[u8]) -> Self {
+        Self::new(kind, format!("unrecognized data{detail} (first bytes {first:02x?})"))
     }
 
     #[cold]

@@ -66,6 +66,29 @@ impl ContainerKind {
             ContainerKind::OutsideSections => "outside-sections",
         }
     }
+
+    /// Returns whether it is a format for device images: `false` for places in files (members, slices, sections), for
+    /// parts of a container, and for data that is only compressed.
+    #[must_use]
+    pub fn is_format(self) -> bool {
+        match self {
+            ContainerKind::OffloadBinary
+            | ContainerKind::Bundle
+            | ContainerKind::Ccob
+            | ContainerKind::NvFatbin
+            | ContainerKind::Hcf
+            | ContainerKind::Syclbin
+            | ContainerKind::Kpack => true,
+            ContainerKind::Member
+            | ContainerKind::Slice
+            | ContainerKind::Section
+            | ContainerKind::Concatenated
+            | ContainerKind::Gzip
+            | ContainerKind::File
+            | ContainerKind::Image
+            | ContainerKind::OutsideSections => false,
+        }
+    }
 }
 
 impl fmt::Display for ContainerKind {

@@ -27,12 +27,8 @@ use crate::section::Section;
 use crate::sequence::One;
 use crate::source::{Source, lend};
 
-/// The length of the shortest and the longest magic.
-const SHORTEST: u64 = 3;
-const LONGEST: u64 = 10;
-
 /// The first bytes of images, and of a file system.
-const IMAGES: [&[u8]; 7] = [
+const IMAGES: &[&[u8]] = &[
     b"\x7fELF",
     // With a byte of the version.
     b"\x03\x02\x23\x07\0",
@@ -317,7 +313,13 @@ pub(crate) fn is_squashfs(head: &[u8], available: u64) -> bool {
 /// Returns the first bytes of what the scan finds.
 fn magics() -> impl Iterator<Item = &'static [u8]> {
     let containers = containers::ALL.iter().filter(|row| row.size.is_some());
-    containers.map(|row| row.magic).chain(IMAGES)
+    containers.map(|row| row.magic).chain(IMAGES.iter().copied())
+}
+
+/// Returns the length of the shortest and the longest magic.
+fn lengths() -> (u64, u64) {
+    let lengths = magics().map(|magic| magic.len() as u64);
+    lengths.fold((u64::MAX, 0), |(shortest, longest), len| (shortest.min(len), longest.max(len)))
 }
 
 /// Finds magics, from one to the next.
@@ -340,11 +342,12 @@ impl Scanner {
         if let Some(bytes) = source.bytes(window) {
             return Ok(find(bytes).map(|at| window.start + at as u64));
         }
+        let (shortest, longest) = lengths();
         let mut at = window.start;
-        while Window::new(&(at..window.end)).len() >= SHORTEST {
+        while Window::new(&(at..window.end)).len() >= shortest {
             let end = window.end.min(self.start + self.piece.len() as u64);
             let bytes = self.held(&(at..end));
-            let Some(bytes) = bytes.filter(|_| window.end.min(at + LONGEST) <= end) else {
+            let Some(bytes) = bytes.filter(|_| window.end.min(at + longest) <= end) else {
                 self.piece.clear();
                 self.start = at;
                 let end = at + PIECE.min(window.end - at);
@@ -358,7 +361,7 @@ impl Scanner {
                 break;
             }
             // One may start in the last bytes.
-            at = (end - (LONGEST - 1)).max(at + 1);
+            at = (end - (longest - 1)).max(at + 1);
         }
         Ok(None)
     }

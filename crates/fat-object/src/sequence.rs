@@ -8,7 +8,7 @@ use device_code::FileFormat;
 
 use crate::containers::{self, ContainerStart};
 use crate::context::Context;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::model::ContainerKind;
 use crate::opened::{Children, Finds, Walked};
 use crate::source::Source;
@@ -64,12 +64,7 @@ impl Children for Sequence {
         let after = at - self.window.start;
         let error = match self.ordinal {
             0 => Error::unknown_contents(first),
-            _ => {
-                let message = format!(
-                    "unrecognized data {after} bytes after the start of the section or file (first bytes {first:02x?})"
-                );
-                Error::new(ErrorKind::TrailingData, message)
-            }
+            _ => Error::trailing_data(after, first),
         };
         found.finding(at, error);
         Ok(false)

@@ -90,7 +90,7 @@ impl Error {
     /// Creates the error of an input that is not the planned one, from an entry on.
     #[cold]
     pub(crate) fn changed(entry: usize) -> Self {
-        let text = format!("the file changed while it was read, at entry {entry}");
+        let text = format!("the file was changed while it was read, at entry {entry}");
         Self::new(ErrorKind::Changed, text)
     }
 

@@ -268,7 +268,7 @@ fn archives_are_copied_from_what_lies_in_the_input() {
         changed[at] ^= 1;
         let error = copies[0].write(&mut Cursor::new(&changed), io::sink()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Changed);
-        let expected = format!("the file changed while it was read, at entry {expected}");
+        let expected = format!("the file was changed while it was read, at entry {expected}");
         assert_eq!(error.to_string(), expected);
         copies[1].write(&mut Cursor::new(&changed), io::sink()).unwrap();
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// The names of the tools, and binaries of this package.
-const TOOLS: [(&str, &str); 10] = [
+pub const TOOLS: &[(&str, &str)] = &[
     ("offload", env!("CARGO_BIN_EXE_tested-offload")),
     ("clang-linker-wrapper", env!("CARGO_BIN_EXE_tested-clang-linker-wrapper")),
     ("clang-offload-bundler", env!("CARGO_BIN_EXE_tested-clang-offload-bundler")),

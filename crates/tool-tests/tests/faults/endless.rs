@@ -17,7 +17,7 @@ fn run(inputs: &Inputs, words: &[String], stdin: impl Into<Stdio>) -> Output {
 fn devices_are_refused() {
     let inputs = Inputs::new();
     let before = snapshot(inputs.root());
-    for (tool, args) in READERS {
+    for &(tool, args) in READERS {
         for device in ["/dev/zero", "/dev/urandom", "/dev/full"] {
             let output = inputs.run(&words(tool, args, [device, ""]));
             refuses(&output, &[device, "is a device: expected a file or a pipe"], args);
@@ -42,7 +42,7 @@ fn pipes_are_read_up_to_a_limit() {
     let inputs = Inputs::new();
     let before = snapshot(inputs.root());
     let bytes = fs::read(inputs.path("four")).unwrap();
-    for (tool, args) in READERS {
+    for &(tool, args) in READERS {
         if tool != "offload" {
             continue;
         }
@@ -96,7 +96,7 @@ fn standard_input_may_be_a_file_that_was_read_from() {
 fn closed_standard_input_is_an_error() {
     let inputs = Inputs::new();
     let before = snapshot(inputs.root());
-    for (tool, args) in READERS {
+    for &(tool, args) in READERS {
         let mut script: Vec<String> =
             ["sh", "-c", "exec <&-; \"$0\" \"$@\""].map(String::from).into();
         script.extend(words(tool, args, ["-", ""]));

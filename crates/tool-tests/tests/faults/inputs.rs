@@ -11,7 +11,7 @@ use crate::common::machine::{as_nobody, has_open, not_tested, wait_for, written_
 use crate::common::{new_command, stderr};
 
 /// All commands that read a file `OUT`.
-pub(crate) const READERS: [(&str, &str); 25] = [
+pub(crate) const READERS: &[(&str, &str)] = &[
     ("offload", "ls OUT"),
     ("offload", "verify OUT"),
     ("offload", "kernels OUT"),
@@ -61,7 +61,7 @@ fn unreadable_inputs_are_errors() {
         ("secret", "secret", "Permission denied"),
         (&*long, "nnn", "File name too long"),
     ] {
-        for (tool, args) in READERS {
+        for &(tool, args) in READERS {
             // These look into all files of a directory.
             let looks = ["ls", "match", "verify", "kernels", "diff", "extract"];
             if name == "directory" && looks.iter().any(|command| args.starts_with(command)) {
@@ -84,7 +84,7 @@ fn names_need_not_be_text() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
     let name = OsStr::from_bytes(b"in\xff\xfe");
-    for (tool, args) in READERS {
+    for &(tool, args) in READERS {
         let inputs = Inputs::new();
         let given = if args.contains("type=a") { "libbundles.a" } else { "four" };
         if fs::copy(inputs.path(given), inputs.root().join(name)).is_err() {
@@ -112,7 +112,7 @@ fn names_need_not_be_text() {
 /// Pipes are read to their end, whatever a command needs of a file.
 #[test]
 fn pipes_are_files_too() {
-    for (tool, args) in READERS {
+    for &(tool, args) in READERS {
         let inputs = Inputs::new();
         let given = if args.contains("type=a") { "libbundles.a" } else { "four" };
         inputs.make_fifo();
@@ -137,7 +137,7 @@ fn standard_input_that_ends_early_is_an_error() {
     let before = snapshot(inputs.root());
     let packed = fs::read(inputs.path("four.ccob")).unwrap();
     let archive = fs::read(inputs.path("libbundles.a")).unwrap();
-    for (tool, args) in READERS {
+    for &(tool, args) in READERS {
         // These commands copy the input without reading its contents, or pass it over: any length is right.
         if ["link", "bundle -o", "pack", "-o out --image", "replace"]
             .iter()
@@ -193,7 +193,7 @@ fn an_unusable_temporary_directory_is_named() {
         output
     };
     let usable = std::env::temp_dir();
-    for (tool, args) in READERS {
+    for &(tool, args) in READERS {
         let words = words(tool, args, ["-", ""]);
         let large = if args.contains("type=a") { "archive" } else { "large" };
         let output = run(&words, large, "/nonexistent");
@@ -207,7 +207,7 @@ fn an_unusable_temporary_directory_is_named() {
             assert_eq!(facts(&with), facts(&without), "{tool} {args}: {small}");
         }
     }
-    for writer in &WRITERS {
+    for writer in WRITERS {
         let mut command = inputs.command(&writer.words(["out", "out2"]));
         let output = command.env("TMPDIR", "/nonexistent").output().unwrap();
         if !output.status.success() {

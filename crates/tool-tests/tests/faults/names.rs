@@ -94,7 +94,7 @@ fn written(inputs: &Inputs, writer: &Writer) -> Vec<Vec<u8>> {
 #[test]
 fn every_writer_takes_and_makes_files_of_any_name() {
     let inputs = odd_inputs();
-    for writer in &WRITERS {
+    for writer in WRITERS {
         let plain = writer.words(["out.bin", "out2.bin"]);
         let right = inputs.right(writer);
         let line = with_odd_names(&inputs, &plain);
@@ -127,7 +127,7 @@ fn every_writer_takes_and_makes_files_of_any_name() {
 #[test]
 fn missing_files_and_obstacles_are_named_on_one_line() {
     let inputs = odd_inputs();
-    for writer in &WRITERS {
+    for writer in WRITERS {
         let line = with_odd_names(&inputs, &writer.words(["out.bin", "out2.bin"]));
         let input = inputs.root().join(odd(writer.input));
         let aside = inputs.path("aside");

@@ -15,7 +15,7 @@ use crate::common::{new_command, stderr};
 const OLD: &[u8] = b"what was there before";
 
 /// Everything that makes names up.
-const GENERATORS: [(&str, &str); 5] = [
+const GENERATORS: &[(&str, &str)] = &[
     ("offload", "extract four"),
     ("offload", "extract four.ccob -o images"),
     ("offload", "man --out pages"),

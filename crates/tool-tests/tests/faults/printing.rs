@@ -9,7 +9,7 @@ use super::table::{Inputs, words};
 use crate::common::stderr;
 
 /// Everything that prints to standard output.
-const PRINTERS: [(&str, &str); 46] = [
+const PRINTERS: &[(&str, &str)] = &[
     ("offload", "--help"),
     ("offload", "-h"),
     ("offload", "--version"),
@@ -63,7 +63,7 @@ const PRINTERS: [(&str, &str); 46] = [
 
 #[test]
 fn a_reader_that_leaves_ends_a_tool_quietly() {
-    for (tool, args) in PRINTERS {
+    for &(tool, args) in PRINTERS {
         let inputs = Inputs::new();
         let (reader, writer) = pipe().unwrap();
         drop(reader);
@@ -75,7 +75,7 @@ fn a_reader_that_leaves_ends_a_tool_quietly() {
 
 #[test]
 fn output_that_cannot_be_printed_is_an_error() {
-    for (tool, args) in PRINTERS {
+    for &(tool, args) in PRINTERS {
         let inputs = Inputs::new();
         let full = File::create("/dev/full").unwrap();
         let output = inputs.command(&words(tool, args, ["", ""])).stdout(full).output().unwrap();
@@ -115,7 +115,7 @@ fn unprinted_errors_keep_the_exit_status() {
 #[test]
 fn a_tool_runs_without_any_standard_stream() {
     let inputs = Inputs::new();
-    for (tool, args) in PRINTERS {
+    for &(tool, args) in PRINTERS {
         let mut script: Vec<String> =
             ["sh", "-c", "exec <&- >&- 2>&-; \"$0\" \"$@\""].map(String::from).into();
         script.extend(words(tool, args, ["", ""]));
@@ -134,7 +134,7 @@ fn prints_data(args: &str) -> bool {
 fn closed_standard_output_is_an_error_for_data() {
     let inputs = Inputs::new();
     let mut data = 0;
-    for (tool, args) in PRINTERS {
+    for &(tool, args) in PRINTERS {
         let line = words(tool, args, ["", ""]);
         let mut closed: Vec<String> =
             ["sh", "-c", "exec >&-; \"$0\" \"$@\""].map(String::from).into();

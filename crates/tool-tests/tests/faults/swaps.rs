@@ -60,7 +60,7 @@ fn is_refused(args: &str, (status, text): &(Option<i32>, String), why: &str) {
     assert!(matches!(lines[..], [one] if one.starts_with(&line)), "{args}: {lines:?}");
 }
 
-const COMMANDS: [&str; 9] = [
+const COMMANDS: &[&str] = &[
     "thin --in-place --keep gfx1100 env",
     "compress --in-place env",
     "remove --in-place --index 0 env",

@@ -35,7 +35,7 @@ pub fn some_writers() -> impl Iterator<Item = &'static Writer> {
     WRITERS.iter().step_by(if samples::faulty::is_thorough() { 1 } else { 3 })
 }
 
-pub static WRITERS: [Writer; 29] = [
+pub static WRITERS: &[Writer] = &[
     writer(OFFLOAD, "bundle -o OUT HOST=/dev/null HIP-gfx1100=new", "new"),
     writer(OFFLOAD, "bundle --compress -o OUT HOST=/dev/null HIP-gfx1100=new", "new"),
     writer(OFFLOAD, "bundle -o OUT HOST=host.o HIP-gfx1100=new", "host.o"),

@@ -10,7 +10,7 @@ use crate::common::data;
 use crate::help::commands;
 
 /// Strings of files, and what takes their place, which is as long. A line that starts with `^` is a forged one.
-const HOSTILE: [(&str, &str); 14] = [
+const HOSTILE: &[(&str, &str)] = &[
     ("gfx906", "\x1b[7m\n^"),
     ("gfx90a", "\n^\u{202e}\x07"),
     ("gfx1100", "\u{9b}7m\r\n^"),
@@ -28,7 +28,7 @@ const HOSTILE: [(&str, &str); 14] = [
 ];
 
 /// Command lines of commands and tools that read files. `FILE` is a file.
-const READERS: [(&str, &str); 36] = [
+const READERS: &[(&str, &str)] = &[
     ("offload", "ls FILE"),
     ("offload", "ls --tree FILE"),
     ("offload", "ls --json FILE"),
@@ -68,7 +68,7 @@ const READERS: [(&str, &str); 36] = [
 ];
 
 /// Commands that read no file that a user may have got from others.
-const NO_READERS: [&str; 5] = ["gpus", "why", "completions", "man", "help"];
+const NO_READERS: &[&str] = &["gpus", "why", "completions", "man", "help"];
 
 /// Returns the bytes with hostile strings, if there are such strings.
 fn with_hostile_strings(bytes: &[u8]) -> Option<Vec<u8>> {
@@ -166,7 +166,7 @@ fn no_string_of_a_file_deceives_a_terminal() {
     files.insert("hostile.ptx".to_owned());
     assert!(files.len() > 30, "{}", files.len());
     let (mut commands_tested, mut silent) = (BTreeSet::new(), Vec::new());
-    for (tool, args) in READERS {
+    for &(tool, args) in READERS {
         if tool == "offload" {
             commands_tested.insert(args.split(' ').next().unwrap().to_owned());
         }

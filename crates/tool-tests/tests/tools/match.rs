@@ -88,7 +88,7 @@ fn json_has_every_image_of_every_container() {
 }
 
 /// Kind, triple and architecture of the images of a package; PTX where the last field says so.
-const LABELS: [(&str, &str, &str, bool); 30] = [
+const LABELS: &[(&str, &str, &str, bool)] = &[
     ("hip", "amdgcn-amd-amdhsa", "gfx906", false),
     ("hip", "amdgcn-amd-amdhsa", "gfx906:xnack+", false),
     ("hip", "amdgcn-amd-amdhsa", "gfx90a:sramecc+:xnack-", false),
