@@ -420,7 +420,7 @@ impl<'r> Walk<'r> {
             level.children = Box::new(Nothing);
         }
         level.compression = compression;
-        // What is compressed holds nothing else: only bitcode holds its own bytes.
+        // Only bitcode holds its own bytes, and that is never compressed.
         let held = compression.map_or(own, |compression| compression.uncompressed_size);
         level.held_before = self.cx.hold(held, compression);
         self.levels.push(level);
