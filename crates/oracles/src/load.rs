@@ -88,12 +88,13 @@ fn walked(data: &[u8]) -> Vec<(ImageInfo, Vec<u8>)> {
     let options =
         Options::default().with_max_decompressed(LIMIT).with_enter_images(false).with_scan(false);
     let mut found = Vec::new();
+    // Only offload binaries may be several.
+    let starts_with_binary = data.starts_with(&offload_binary::MAGIC);
+    let is_of_binaries = |kind| matches!(kind, ContainerKind::OffloadBinary) && starts_with_binary;
     // The fault of a walk may lie in later bytes.
     let _ = images(Cursor::new(data), &options, |image| {
-        let is_first = image
-            .path()
-            .iter()
-            .all(|step| matches!(step.kind(), ContainerKind::OffloadBinary) || step.name() == "0");
+        let is_first =
+            image.path().iter().all(|step| is_of_binaries(step.kind()) || step.name() == "0");
         if is_first && image.container() != ContainerKind::File {
             let mut bytes = Vec::new();
             image.reader().read_to_end(&mut bytes)?;

@@ -39,6 +39,18 @@ fn load_samples() {
     assert!(loaded > 20, "only {loaded}");
 }
 
+/// What follows a bundle is not of its fat binary.
+#[test]
+fn load_of_a_bundle_before_offload_binaries() {
+    let samples = files();
+    let of = |magic: &[u8]| samples.iter().find(|sample| sample.starts_with(magic)).unwrap();
+    let binaries = of(&offload_binary::MAGIC);
+    for bundle in [of(&ccob::MAGIC), of(&bundle_format::MAGIC)] {
+        let both = [&bundle[..], &binaries[..]].concat();
+        assert_eq!(load::check(&both), load::check(bundle));
+    }
+}
+
 #[test]
 fn bitcode_samples() {
     over_samples(bitcode::check);
