@@ -39,7 +39,7 @@ fn load_samples() {
     assert!(loaded > 20, "only {loaded}");
 }
 
-/// What follows a bundle is not of its fat binary.
+/// Offload binaries after a bundle are not of its fat binary.
 #[test]
 fn load_of_a_bundle_before_offload_binaries() {
     let samples = files();
