@@ -47,13 +47,14 @@ pub struct RegisterLimits {
 impl fmt::Display for RegisterLimits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let RegisterLimits { granule, total, parts, max_waves } = self;
-        let has = format_args!("has {total} registers in granules of {granule}");
         match parts {
-            1 => write!(f, "a SIMD {has}, and {max_waves} waves"),
-            _ => write!(
-                f,
-                "each of {parts} parts of a multiprocessor {has}, and all {max_waves} warps"
-            ),
+            1 => f.write_str("a SIMD")?,
+            _ => write!(f, "each of {parts} parts of a multiprocessor")?,
+        }
+        write!(f, " has {total} registers in granules of {granule}, and ")?;
+        match parts {
+            1 => write!(f, "{max_waves} waves"),
+            _ => write!(f, "all {max_waves} warps"),
         }
     }
 }
