@@ -10,6 +10,7 @@ mod zip;
 
 use std::io::{self, Read};
 use std::ops::Range;
+use std::sync::Mutex;
 
 use byte_parts::{ReadSeek, Source};
 
@@ -69,6 +70,8 @@ struct Walker {
     allowance: Allowance,
     /// The most bytes that are held.
     max_held: u64,
+    /// The memory of a member that was held, for the next.
+    spare: Mutex<Vec<u8>>,
 }
 
 /// Place of a package.
@@ -102,6 +105,7 @@ impl Walker {
             options: options.clone(),
             allowance: Allowance::of(options, file_len),
             max_held: options.held_of(file_len),
+            spare: Mutex::default(),
         }
     }
 

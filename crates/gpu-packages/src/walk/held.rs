@@ -1,6 +1,9 @@
 //! The walk over a zip file that lies in another package: it is held in memory.
 
 use std::io::{self, Read};
+use std::mem;
+use std::ops::Deref;
+use std::sync::Mutex;
 
 use byte_parts::Source;
 
@@ -14,6 +17,10 @@ use crate::zip::{SCRIPT, Zip};
 
 /// The most bytes of a program or a script in a package that are searched for a zip file at its end.
 const MAX_PROGRAM: u64 = 64 << 20;
+/// The most bytes of memory that are kept for later members.
+const MAX_SPARE: usize = 64 << 20;
+/// The fewest bytes of memory that are cleared at once.
+const MIN_CLEARED: usize = 1 << 20;
 
 impl Walker {
     /// Walks over a zip file that lies in another package. It is held in memory.
@@ -141,25 +148,80 @@ impl Walker {
         contents: &mut dyn Read,
         before: u64,
         sink: &mut dyn Sink,
-    ) -> (Vec<u8>, io::Result<bool>) {
-        let mut bytes = head.to_vec();
-        loop {
-            // A compressed file does not say the size of its contents.
-            let is_sized = member.package != PackageKind::Compressed;
-            let len = bytes.len() as u64;
+    ) -> (Held<'_>, io::Result<bool>) {
+        let mut held = Held::new(&self.spare);
+        let mut is_full = held.fill(&mut &*head, head.len());
+        // A compressed file does not say the size of its contents.
+        let is_sized = member.package != PackageKind::Compressed;
+        while matches!(is_full, Ok(true)) {
+            let len = held.len as u64;
             let all = if is_sized { member.size.max(len) } else { 2 * len };
-            let room = all - len;
-            let held = before.checked_add(all).filter(|held| *held <= self.max_held);
-            let may_be = all <= most && held.is_some_and(|held| sink.hold(held));
-            let room_in_memory = usize::try_from(room).ok().filter(|_| may_be);
-            if room_in_memory.is_none_or(|room| bytes.try_reserve_exact(room).is_err()) {
-                return (bytes, Ok(false));
+            let total = before.checked_add(all).filter(|total| *total <= self.max_held);
+            let may_be = all <= most && total.is_some_and(|total| sink.hold(total));
+            let all = usize::try_from(all).ok().filter(|all| may_be && held.reserve(*all));
+            let Some(all) = all else { return (held, Ok(false)) };
+            is_full = held.fill(contents, all);
+            if is_sized {
+                break;
             }
-            match Read::take(&mut *contents, room).read_to_end(&mut bytes) {
-                Ok(read) if is_sized || (read as u64) < room => return (bytes, Ok(true)),
-                Ok(_) => {}
-                Err(error) => return (bytes, Err(error)),
+        }
+        (held, is_full.map(|_| true))
+    }
+}
+
+/// The bytes of a member in memory, which later members use again: the system needs time to find and clear it.
+struct Held<'w> {
+    /// At least as many bytes as the member has.
+    bytes: Vec<u8>,
+    len: usize,
+    spare: &'w Mutex<Vec<u8>>,
+}
+
+impl<'w> Held<'w> {
+    fn new(spare: &'w Mutex<Vec<u8>>) -> Self {
+        let bytes = spare.lock().map(|mut spare| mem::take(&mut *spare)).unwrap_or_default();
+        Held { bytes, len: 0, spare }
+    }
+
+    /// Returns whether there is memory for as many bytes.
+    fn reserve(&mut self, all: usize) -> bool {
+        all <= self.bytes.len() || self.bytes.try_reserve_exact(all - self.bytes.len()).is_ok()
+    }
+
+    /// Reads until there are `all` bytes; `false` if the reader ends before. Memory is cleared as it is needed, whatever
+    /// size a header says.
+    fn fill(&mut self, reader: &mut dyn Read, all: usize) -> io::Result<bool> {
+        while self.len < all {
+            if self.len == self.bytes.len() {
+                self.bytes.resize(all.min(self.len + self.len.max(MIN_CLEARED)), 0);
             }
+            let end = all.min(self.bytes.len());
+            let free = self.bytes.get_mut(self.len..end).unwrap_or_default();
+            match reader.read(free) {
+                Ok(0) => return Ok(false),
+                Ok(read) => self.len += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Deref for Held<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if let Ok(mut spare) = self.spare.lock()
+            && (spare.len()..=MAX_SPARE).contains(&self.bytes.len())
+        {
+            mem::swap(&mut *spare, &mut self.bytes);
         }
     }
 }
