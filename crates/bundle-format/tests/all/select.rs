@@ -222,7 +222,7 @@ fn hip_and_openmp_serve_each_other_on_request() {
     }
 }
 
-/// IDs of which many are compatible.
+/// An ID. Many are compatible.
 fn any_id() -> impl Strategy<Value = String> {
     let triples = ["amdgcn-amd-amdhsa-", "amdgcn-amd-amdhsa-unknown", "amdgcn-amd-amdpal-"];
     let id = "((gfx906|gfx90a|gfx940|gfx941)(:sramecc[+-])?(:xnack[+-]?)?|gfx600|tahiti)?";

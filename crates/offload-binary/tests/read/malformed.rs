@@ -87,7 +87,7 @@ fn put_field(data: &mut Vec<u8>, sample: &str, field: &str, value: u64) {
         "key" => KEY,
         "value" => VALUE,
         "value_size" => VALUE_SIZE,
-        // Of the second entry.
+        // In the second entry.
         "string_offset_1" => 80,
         "image_offset_1" => IMAGE_OFFSET + 40,
         _ => panic!("{field}: no such field"),
