@@ -165,7 +165,7 @@ pub fn program_of_wrappers(n: usize) -> Vec<u8> {
     const BASE: u64 = 0x40_0000;
     let paths: Vec<String> =
         (0..(n / 40).min(2000)).map(|i| format!("/usr/bin/a{i:05}@GFXARCH@")).collect();
-    let marker = kpack::Marker::new("a", paths).to_vec();
+    let marker = kpack::Marker::new("a", paths).to_vec().expect("short paths");
     let count = n / 2 / 24;
     let (names, [wrappers, of_marker]) = names([".hipFatBinSegment", ".rocm_kpack_ref"]);
     let start = 64 + 56;

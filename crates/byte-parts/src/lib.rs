@@ -7,6 +7,7 @@
 //! - [`Layout`] is an output that takes each of its inputs once, in order: the layout of a container.
 //! - [`concatenated`] goes through containers that lie one after the other.
 //! - [`in_order`] runs jobs on several threads and returns their results in order, within bounds of memory.
+//! - [`elf`] and [`wasm`] have numbers of host files that several readers and writers need.
 //!
 //! ```
 //! use byte_parts::Layout;
@@ -41,6 +42,7 @@ mod parts;
 mod pipeline;
 #[cfg(feature = "std")]
 mod source;
+pub mod wasm;
 mod window;
 #[cfg(feature = "std")]
 mod write;

@@ -1,19 +1,20 @@
 //! MessagePack: a reader without recursion that is bounded, and a writer of the shortest forms.
 //!
 //! ```
-//! use codecs::msgpack::{Reader, Value, write_map, write_text, write_unsigned};
+//! use codecs::msgpack::{Reader, Value, Writer};
 //!
-//! let mut bytes = Vec::new();
-//! write_map(&mut bytes, 1);
-//! write_text(&mut bytes, "size");
-//! write_unsigned(&mut bytes, 300);
+//! let mut writer = Writer::new();
+//! writer.map(1);
+//! writer.text("size");
+//! writer.unsigned(300);
+//! let bytes = writer.finish()?;
 //!
 //! let mut reader = Reader::new(&bytes, 0);
 //! assert_eq!(reader.next()?, Value::Map(1));
 //! assert_eq!(reader.next()?, Value::Text(b"size"));
 //! assert_eq!(reader.next()?, Value::Unsigned(300));
 //! assert!(reader.is_at_end());
-//! # Ok::<(), codecs::msgpack::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 use alloc::vec::Vec;
@@ -249,68 +250,115 @@ fn signed(number: i64) -> Value<'static> {
     u64::try_from(number).map_or(Value::Negative(number), Value::Unsigned)
 }
 
-/// Writes the start of a value: its length within the first byte, or after one of these bytes.
-fn write_head(
-    out: &mut Vec<u8>,
-    len: usize,
-    short: (u8, usize),
-    one: Option<u8>,
-    two: u8,
-    four: u8,
-) {
-    match (u8::try_from(len), u16::try_from(len), one) {
-        (Ok(len), ..) if usize::from(len) < short.1 => out.push(short.0 | len),
-        (Ok(len), _, Some(one)) => out.extend([one, len]),
-        (_, Ok(len), _) => {
-            out.push(two);
-            out.extend(len.to_be_bytes());
-        }
-        _ => {
-            out.push(four);
-            // There is no longer form.
-            out.extend(u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes());
-        }
+/// A text, bytes, an array or a map that is longer than 32 bits can say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("MessagePack: a value of {len} bytes or members, expected {} at most", u32::MAX)]
+pub struct TooLong {
+    /// The bytes or members.
+    pub len: u64,
+}
+
+/// A writer of values one after the other, each in its shortest form.
+#[derive(Clone, Default)]
+pub struct Writer {
+    out: Vec<u8>,
+    /// The first value that was too long. It and its contents were not written.
+    fault: Option<TooLong>,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Writer { out, fault } = self;
+        f.debug_struct("Writer").field("len", &out.len()).field("fault", fault).finish()
     }
 }
 
-/// Writes the start of a map of this many keys; each with its value follows.
-pub fn write_map(out: &mut Vec<u8>, len: usize) {
-    write_head(out, len, (0x80, 16), None, 0xde, 0xdf);
-}
+impl Writer {
+    /// Starts without a value.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
 
-/// Writes the start of an array of this many values, which follow.
-pub fn write_array(out: &mut Vec<u8>, len: usize) {
-    write_head(out, len, (0x90, 16), None, 0xdc, 0xdd);
-}
+    /// Returns the bytes of all values.
+    ///
+    /// # Errors
+    ///
+    /// [`TooLong`] for the first value whose length has no form.
+    pub fn finish(self) -> Result<Vec<u8>, TooLong> {
+        self.fault.map_or(Ok(self.out), Err)
+    }
 
-/// Writes text.
-pub fn write_text(out: &mut Vec<u8>, text: &str) {
-    write_head(out, text.len(), (0xa0, 32), Some(0xd9), 0xda, 0xdb);
-    out.extend_from_slice(text.as_bytes());
-}
-
-/// Writes bytes.
-pub fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    write_head(out, bytes.len(), (0, 0), Some(0xc4), 0xc5, 0xc6);
-    out.extend_from_slice(bytes);
-}
-
-/// Writes a number in its shortest form.
-pub fn write_unsigned(out: &mut Vec<u8>, number: u64) {
-    if let Ok(byte) = u8::try_from(number) {
-        match byte {
-            0..0x80 => out.push(byte),
-            _ => out.extend([0xcc, byte]),
+    /// Writes the start of a value: its length within the first byte, or after one of these bytes; then contents.
+    fn value(
+        &mut self,
+        len: usize,
+        short: (u8, usize),
+        one: Option<u8>,
+        [two, four]: [u8; 2],
+        contents: &[u8],
+    ) {
+        match (u8::try_from(len), u16::try_from(len), one) {
+            (Ok(len), ..) if usize::from(len) < short.1 => self.out.push(short.0 | len),
+            (Ok(len), _, Some(one)) => self.out.extend([one, len]),
+            (_, Ok(len), _) => {
+                self.out.push(two);
+                self.out.extend(len.to_be_bytes());
+            }
+            _ => {
+                let Ok(len) = u32::try_from(len) else {
+                    self.fault.get_or_insert(TooLong { len: len as u64 });
+                    return;
+                };
+                self.out.push(four);
+                self.out.extend(len.to_be_bytes());
+            }
         }
-    } else if let Ok(number) = u16::try_from(number) {
-        out.push(0xcd);
-        out.extend(number.to_be_bytes());
-    } else if let Ok(number) = u32::try_from(number) {
-        out.push(0xce);
-        out.extend(number.to_be_bytes());
-    } else {
-        out.push(0xcf);
-        out.extend(number.to_be_bytes());
+        self.out.extend_from_slice(contents);
+    }
+
+    /// Writes the start of a map of this many keys; each with its value follows.
+    pub fn map(&mut self, len: usize) {
+        self.value(len, (0x80, 16), None, [0xde, 0xdf], &[]);
+    }
+
+    /// Writes the start of an array of this many values, which follow.
+    pub fn array(&mut self, len: usize) {
+        self.value(len, (0x90, 16), None, [0xdc, 0xdd], &[]);
+    }
+
+    /// Writes text.
+    pub fn text(&mut self, text: &str) {
+        self.value(text.len(), (0xa0, 32), Some(0xd9), [0xda, 0xdb], text.as_bytes());
+    }
+
+    /// Writes bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        self.value(bytes.len(), (0, 0), Some(0xc4), [0xc5, 0xc6], bytes);
+    }
+
+    /// Writes a number.
+    pub fn unsigned(&mut self, number: u64) {
+        if let Ok(byte) = u8::try_from(number) {
+            match byte {
+                0..0x80 => self.out.push(byte),
+                _ => self.out.extend([0xcc, byte]),
+            }
+        } else if let Ok(number) = u16::try_from(number) {
+            self.out.push(0xcd);
+            self.out.extend(number.to_be_bytes());
+        } else if let Ok(number) = u32::try_from(number) {
+            self.out.push(0xce);
+            self.out.extend(number.to_be_bytes());
+        } else {
+            self.out.push(0xcf);
+            self.out.extend(number.to_be_bytes());
+        }
+    }
+
+    /// Writes values that are written already.
+    pub fn written(&mut self, values: &[u8]) {
+        self.out.extend_from_slice(values);
     }
 }
 
@@ -320,6 +368,12 @@ mod tests {
     use std::string::ToString;
 
     use super::*;
+
+    fn written(write: impl FnOnce(&mut Writer)) -> Vec<u8> {
+        let mut writer = Writer::new();
+        write(&mut writer);
+        writer.finish().unwrap()
+    }
 
     fn all(bytes: &[u8]) -> Result<Vec<Value<'_>>, Error> {
         let mut reader = Reader::new(bytes, 0x100);
@@ -419,8 +473,7 @@ mod tests {
             (65_536, vec![0xce, 0, 1, 0, 0]),
             (1 << 32, vec![0xcf, 0, 0, 0, 1, 0, 0, 0, 0]),
         ] {
-            let mut out = Vec::new();
-            write_unsigned(&mut out, number);
+            let out = written(|writer| writer.unsigned(number));
             assert_eq!(out, bytes);
             assert_eq!(all(&out), Ok(vec![Value::Unsigned(number)]));
         }
@@ -430,19 +483,18 @@ mod tests {
     fn lengths_have_their_shortest_form() {
         for len in [0, 1, 15, 16, 31, 32, 255, 256, 65_535, 65_536] {
             let text = "x".repeat(len);
-            let mut out = Vec::new();
-            write_text(&mut out, &text);
+            let out = written(|writer| writer.text(&text));
             let head = [1, 2, 3, 5]
                 [usize::from(len > 31) + usize::from(len > 255) + usize::from(len > 65_535)];
             assert_eq!(out.len(), len + head);
             assert_eq!(all(&out), Ok(vec![Value::Text(text.as_bytes())]));
-            let mut out = Vec::new();
-            write_bytes(&mut out, text.as_bytes());
+            let out = written(|writer| writer.bytes(text.as_bytes()));
             assert_eq!(all(&out), Ok(vec![Value::Bytes(text.as_bytes())]));
-            for (write, each) in [(write_array as fn(&mut Vec<u8>, usize), 1), (write_map, 2)] {
-                let mut out = Vec::new();
-                write(&mut out, len);
-                out.extend(vec![0; each * len]);
+            for (write, each) in [(Writer::array as fn(&mut Writer, usize), 1), (Writer::map, 2)] {
+                let out = written(|writer| {
+                    write(writer, len);
+                    writer.written(&vec![0; each * len]);
+                });
                 let mut reader = Reader::new(&out, 0);
                 let before = reader;
                 assert_eq!(reader.next().unwrap().members(), (each * len) as u64);
@@ -452,6 +504,18 @@ mod tests {
                 assert_eq!(before.since(&reader), None);
                 assert_eq!(reader.position(), out.len());
             }
+        }
+    }
+    #[test]
+    fn a_length_without_a_form_is_an_error() {
+        let largest = u32::MAX as usize;
+        assert_eq!(written(|writer| writer.array(largest)), [0xdd, 0xff, 0xff, 0xff, 0xff]);
+        let Some(len) = largest.checked_add(1) else { return };
+        for write in [Writer::array as fn(&mut Writer, usize), Writer::map] {
+            let mut writer = Writer::new();
+            write(&mut writer, len);
+            writer.text("more");
+            assert_eq!(writer.finish(), Err(TooLong { len: 1 << 32 }));
         }
     }
 }

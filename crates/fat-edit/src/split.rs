@@ -80,7 +80,8 @@ impl EditableFile {
                 packed.wrappers.push(number);
             }
         }
-        let plan = self.move_out(&mut input, &marker.to_vec(), options)?;
+        let marker_bytes = marker.to_vec().map_err(Problem::of_pack)?;
+        let plan = self.move_out(&mut input, &marker_bytes, options)?;
         let recipe = match Recipe::of(self, &plan, &mut input)? {
             Some(recipe) => {
                 // The file that comes out must be this one.

@@ -72,26 +72,6 @@ pub(crate) fn decompressed(
 mod tests {
     use super::*;
 
-    /// Returns an ELF file with sections of these flags and sizes.
-    fn elf(sections: &[(u64, u64)]) -> Vec<u8> {
-        let mut file = b"\x7fELF\x02\x01".to_vec();
-        file.resize(64, 0);
-        file[18] = 224;
-        file[40] = 64;
-        file[58] = 64;
-        file[60..62].copy_from_slice(&u16::try_from(sections.len()).unwrap().to_le_bytes());
-        for (flags, size) in sections {
-            let at = file.len();
-            file.resize(at + 64, 0);
-            file[at + 4] = 1;
-            file[at + 8..at + 16].copy_from_slice(&flags.to_le_bytes());
-            file[at + 32..at + 40].copy_from_slice(&size.to_le_bytes());
-        }
-        file
-    }
-
-    const EMPTY: [(u64, u64); 4] = [(0, 0), (2, 32), (6, 0), (3, 64)];
-
     #[test]
     fn compressed_images_of_some_kilobytes_are_looked_into() {
         let told = |method, stored: &[u8], size, budget: &mut Budget| {
@@ -105,7 +85,7 @@ mod tests {
             let window = 0..stored.len() as u64;
             in_compressed(&mut source, &window, own, budget).unwrap()
         };
-        let image = elf(&EMPTY);
+        let image = samples::device::elf(samples::device::AMD, &[], &[]);
         let size = image.len() as u64;
         let mut budget = Budget::new(2 * size);
         // One sequence of literals.
@@ -117,7 +97,7 @@ mod tests {
 
         if ccob::Method::ZSTD.codec().is_some() {
             let options = ccob::WriteOptions::default();
-            for (image, expected) in [(elf(&EMPTY), Some(false)), (vec![0; 65 << 10], None)] {
+            for (image, expected) in [(image, Some(false)), (vec![0; 65 << 10], None)] {
                 let container = ccob::compress(&image, &options).unwrap();
                 let stored = &container[ccob::Version::V3.header_len()..];
                 let size = image.len() as u64;

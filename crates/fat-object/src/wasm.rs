@@ -10,6 +10,7 @@ use std::io;
 use std::ops::Range;
 
 use byte_parts::Budget;
+use byte_parts::wasm::{CUSTOM, HEADER, Head, LEB128_MAX, head, read_leb128};
 
 use crate::containers::starts_with;
 use crate::context::Context;
@@ -21,41 +22,6 @@ use crate::sections::Sections;
 use crate::source::Source;
 use crate::sycl;
 use crate::text::lossy;
-
-/// Magic and version of a module. Components have another version, and other sections.
-pub(crate) const HEADER: [u8; 8] = *b"\0asm\x01\0\0\0";
-/// `id` of a custom section.
-pub(crate) const CUSTOM: u8 = 0;
-/// Bytes of the largest LEB128 number that is allowed here, of 32 bits.
-const LEB128_MAX: usize = 5;
-
-/// The start of a section.
-pub(crate) struct Head {
-    pub(crate) id: u8,
-    /// Bytes before its contents.
-    pub(crate) head_len: u64,
-    pub(crate) len: u64,
-}
-
-/// Reads the start of a section from its first bytes (six are enough).
-pub(crate) fn head(bytes: &[u8]) -> Option<Head> {
-    let (&id, rest) = bytes.split_first()?;
-    let (len, leb128_len) = read_leb128(rest)?;
-    Some(Head { id, head_len: leb128_len + 1, len })
-}
-
-/// Returns a number of 32 bits, and how many bytes it takes.
-pub(crate) fn read_leb128(bytes: &[u8]) -> Option<(u64, u64)> {
-    let mut value = 0_u64;
-    for (index, &byte) in bytes.iter().take(LEB128_MAX).enumerate() {
-        value |= u64::from(byte & 0x7f) << (7 * index);
-        if byte & 0x80 == 0 {
-            let len = index as u64 + 1;
-            return Some((value, len)).filter(|_| value <= u32::MAX.into());
-        }
-    }
-    None
-}
 
 /// Opens a module; `None` for components.
 pub(crate) fn open(
@@ -123,25 +89,4 @@ fn section(source: &mut Source<'_>, at: u64, window_end: u64) -> io::Result<Opti
     let contents = name.end..end;
     Ok(Some(CustomSection { name: Some(name), contents })
         .filter(|place| place.contents.start <= end))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_32_bits_are_read() {
-        for (bytes, value) in [
-            (&b"\0"[..], 0),
-            (b"\x7f", 0x7f),
-            (b"\x80\x01", 0x80),
-            (b"\xba\x80\x80\x80\0", 58),
-            (b"\xff\xff\xff\xff\x0f", u64::from(u32::MAX)),
-        ] {
-            assert_eq!(read_leb128(bytes), Some((value, bytes.len() as u64)));
-            assert_eq!(read_leb128(&bytes[..bytes.len() - 1]), None);
-        }
-        assert_eq!(read_leb128(b"\xff\xff\xff\xff\x1f"), None);
-        assert_eq!(read_leb128(b"\x80\x80\x80\x80\x80\0"), None);
-    }
 }

@@ -1,7 +1,10 @@
 //! Errors of kernel packs.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::String;
+
+use codecs::msgpack::TooLong;
 
 /// An error in a kernel pack, or of making one.
 ///
@@ -32,7 +35,7 @@ pub enum ErrorKind {
     Malformed,
     /// A loader would not find a code object, though the pack can be read.
     Unreachable,
-    /// The table has more bytes or more targets than are read.
+    /// The table has more bytes or more targets than are read, or a text to be written has more than 4 GiB.
     Limit,
     /// A code object cannot be decompressed, or has another size than the table says.
     Codec,
@@ -71,5 +74,11 @@ impl Error {
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.0.offset
+    }
+}
+
+impl From<TooLong> for Error {
+    fn from(error: TooLong) -> Self {
+        Self::new(ErrorKind::Limit, 0, format!("kernel pack: {error}"))
     }
 }

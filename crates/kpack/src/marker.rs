@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use codecs::msgpack::{write_array, write_map, write_text};
+use codecs::msgpack::Writer;
 
 use crate::error::Error;
 #[cfg(doc)]
@@ -22,7 +22,7 @@ const PATHS: &str = "kpack_search_paths";
 /// use kpack::Marker;
 ///
 /// let marker = Marker::new("lib/libfoo.so", ["../.kpack/foo_@GFXARCH@.kpack"]);
-/// let bytes = marker.to_vec();
+/// let bytes = marker.to_vec()?;
 /// assert_eq!(Marker::parse(&bytes)?, (marker, bytes.len()));
 /// # Ok::<(), kpack::Error>(())
 /// ```
@@ -91,15 +91,18 @@ impl Marker {
     }
 
     /// Returns the bytes, as AMD's tools write them.
-    #[must_use]
-    pub fn to_vec(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        write_map(&mut out, 2);
-        write_text(&mut out, PATHS);
-        write_array(&mut out, self.search_paths.len());
-        self.search_paths.iter().for_each(|path| write_text(&mut out, path));
-        write_text(&mut out, "kernel_name");
-        write_text(&mut out, &self.kernel_name);
-        out
+    ///
+    /// # Errors
+    ///
+    /// [`Limit`](ErrorKind::Limit) for a name or a path of more than 4 GiB.
+    pub fn to_vec(&self) -> Result<Vec<u8>, Error> {
+        let mut out = Writer::new();
+        out.map(2);
+        out.text(PATHS);
+        out.array(self.search_paths.len());
+        self.search_paths.iter().for_each(|path| out.text(path));
+        out.text("kernel_name");
+        out.text(&self.kernel_name);
+        Ok(out.finish()?)
     }
 }

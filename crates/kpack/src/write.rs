@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use byte_parts::Parts;
-use codecs::msgpack::{write_array, write_bytes, write_map, write_text, write_unsigned};
+use codecs::msgpack::{TooLong, Writer};
 use zerocopy::IntoBytes;
 
 use crate::error::{Error, ErrorKind};
@@ -26,6 +26,8 @@ pub struct NewKpack {
     entries: Vec<New>,
     count: u64,
     others: Vec<(String, Vec<u8>)>,
+    /// A text that was given, and that no pack can have.
+    fault: Option<TooLong>,
 }
 
 impl fmt::Debug for NewKpack {
@@ -69,6 +71,7 @@ impl NewKpack {
             entries: Vec::new(),
             count: 0,
             others: Vec::new(),
+            fault: None,
         }
     }
 
@@ -119,23 +122,27 @@ impl NewKpack {
     /// `source_prefix`.
     pub fn set_metadata(&mut self, pairs: &[(&str, &str)]) {
         if let Some(entry) = self.entries.last_mut() {
-            let mut metadata = Vec::new();
-            write_map(&mut metadata, pairs.len());
+            let mut metadata = Writer::new();
+            metadata.map(pairs.len());
             for (key, value) in pairs {
-                write_text(&mut metadata, key);
-                write_text(&mut metadata, value);
+                metadata.text(key);
+                metadata.text(value);
             }
-            entry.metadata = Some(metadata);
+            match metadata.finish() {
+                Ok(metadata) => entry.metadata = Some(metadata),
+                Err(fault) => self.fault = Some(fault),
+            }
         }
     }
 
     /// Keeps bytes under a key of the table that loaders do not know, and skip. Replaces the value that the key had.
     pub fn note(&mut self, key: &str, bytes: &[u8]) {
-        let mut value = Vec::new();
-        write_bytes(&mut value, bytes);
-        match self.others.iter_mut().find(|(other, _)| other == key) {
-            Some((_, old)) => *old = value,
-            None => self.others.push((key.to_string(), value)),
+        let mut value = Writer::new();
+        value.bytes(bytes);
+        match (value.finish(), self.others.iter_mut().find(|(other, _)| other == key)) {
+            (Ok(value), Some((_, old))) => *old = value,
+            (Ok(value), None) => self.others.push((key.to_string(), value)),
+            (Err(fault), _) => self.fault = Some(fault),
         }
     }
 
@@ -184,6 +191,7 @@ impl NewKpack {
             entries,
             count: numbers.len() as u64,
             others: toc.others.clone(),
+            fault: None,
         };
         (new, numbers)
     }
@@ -239,6 +247,7 @@ impl NewKpack {
     }
 
     fn check(&self, sizes: &[u64]) -> Result<(), Error> {
+        self.fault.map_or(Ok(()), Err)?;
         let is_plain = self.scheme == Scheme::Plain;
         for entry in &self.entries {
             let stored = usize::try_from(entry.ordinal).ok().and_then(|n| sizes.get(n));
@@ -267,53 +276,53 @@ impl NewKpack {
     }
 
     fn table(&self, blobs: &[u64], sizes: &[u64], blob: u64) -> Result<Vec<u8>, Error> {
-        let mut out = Vec::new();
+        let mut out = Writer::new();
         let keys = match self.scheme {
             Scheme::Plain => 7,
             Scheme::Zstd => 8,
         };
-        write_map(&mut out, keys + self.others.len());
-        write_text(&mut out, "format_version");
-        write_unsigned(&mut out, 1);
-        write_text(&mut out, "group_name");
-        write_text(&mut out, &self.group);
-        write_text(&mut out, "gfx_arch_family");
-        write_text(&mut out, &self.family);
-        write_text(&mut out, "gfx_arches");
-        write_array(&mut out, self.archs.len());
-        self.archs.iter().for_each(|arch| write_text(&mut out, arch));
-        write_text(&mut out, "toc");
+        out.map(keys + self.others.len());
+        out.text("format_version");
+        out.unsigned(1);
+        out.text("group_name");
+        out.text(&self.group);
+        out.text("gfx_arch_family");
+        out.text(&self.family);
+        out.text("gfx_arches");
+        out.array(self.archs.len());
+        self.archs.iter().for_each(|arch| out.text(arch));
+        out.text("toc");
         self.entries(&mut out)?;
-        write_text(&mut out, "compression_scheme");
-        write_text(&mut out, self.scheme.as_str());
+        out.text("compression_scheme");
+        out.text(self.scheme.as_str());
         for (key, value) in &self.others {
-            write_text(&mut out, key);
-            out.extend_from_slice(value);
+            out.text(key);
+            out.written(value);
         }
         match self.scheme {
             Scheme::Plain => {
-                write_text(&mut out, "blobs");
-                write_array(&mut out, blobs.len());
+                out.text("blobs");
+                out.array(blobs.len());
                 for (offset, size) in blobs.iter().zip(sizes) {
-                    write_map(&mut out, 2);
-                    write_text(&mut out, "offset");
-                    write_unsigned(&mut out, *offset);
-                    write_text(&mut out, "size");
-                    write_unsigned(&mut out, *size);
+                    out.map(2);
+                    out.text("offset");
+                    out.unsigned(*offset);
+                    out.text("size");
+                    out.unsigned(*size);
                 }
             }
             Scheme::Zstd => {
-                write_text(&mut out, "zstd_offset");
-                write_unsigned(&mut out, HEADER);
-                write_text(&mut out, "zstd_size");
-                write_unsigned(&mut out, blob);
+                out.text("zstd_offset");
+                out.unsigned(HEADER);
+                out.text("zstd_size");
+                out.unsigned(blob);
             }
         }
-        Ok(out)
+        Ok(out.finish()?)
     }
 
     /// Writes the entries: those of a key together, keys in the order in which they come first.
-    fn entries(&self, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn entries(&self, out: &mut Writer) -> Result<(), Error> {
         let mut keys: Vec<(&str, Vec<&New>)> = Vec::new();
         let mut places: BTreeMap<&str, usize> = BTreeMap::new();
         for entry in &self.entries {
@@ -323,28 +332,28 @@ impl NewKpack {
                 None => keys.push((&entry.key, Vec::from([entry]))),
             }
         }
-        write_map(out, keys.len());
+        out.map(keys.len());
         for (key, mut entries) in keys {
-            write_text(out, key);
-            write_map(out, entries.len());
+            out.text(key);
+            out.map(entries.len());
             for entry in &entries {
-                write_text(out, &entry.arch);
+                out.text(&entry.arch);
                 let (others, bytes) = &entry.others;
                 let known = [true, true, !entry.kind.is_empty(), entry.metadata.is_some()];
-                write_map(out, known.iter().filter(|is_there| **is_there).count() + others);
+                out.map(known.iter().filter(|is_there| **is_there).count() + others);
                 if !entry.kind.is_empty() {
-                    write_text(out, "type");
-                    write_text(out, &entry.kind);
+                    out.text("type");
+                    out.text(&entry.kind);
                 }
-                write_text(out, "ordinal");
-                write_unsigned(out, entry.ordinal);
-                write_text(out, "original_size");
-                write_unsigned(out, entry.original_size);
+                out.text("ordinal");
+                out.unsigned(entry.ordinal);
+                out.text("original_size");
+                out.unsigned(entry.original_size);
                 if let Some(metadata) = &entry.metadata {
-                    write_text(out, "metadata");
-                    out.extend_from_slice(metadata);
+                    out.text("metadata");
+                    out.written(metadata);
                 }
-                out.extend_from_slice(bytes);
+                out.written(bytes);
             }
             entries.sort_by_key(|entry| &entry.arch);
             let doubled =

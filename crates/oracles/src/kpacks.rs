@@ -120,7 +120,7 @@ fn read_others(data: &[u8]) {
     match Marker::parse(data) {
         Ok((marker, len)) => {
             assert!(len <= data.len() && !marker.search_paths().is_empty());
-            let bytes = marker.to_vec();
+            let bytes = marker.to_vec().expect("short texts");
             assert_eq!(Marker::parse(&bytes).expect("it was just written"), (marker, bytes.len()));
         }
         Err(error) => crate::assert_message(&error),

@@ -19,6 +19,17 @@ pub fn bundle(entries: &[(&str, &[u8])], align: usize) -> Vec<u8> {
     bundle_of(entries, align)
 }
 
+/// Returns the table of a bundle: ID, offset and size of each entry.
+#[must_use]
+pub fn header(entries: &[(&str, u64, u64)]) -> Vec<u8> {
+    let mut bytes = [MAGIC.as_bytes(), &longs(&[entries.len() as u64])].concat();
+    for &(id, offset, size) in entries {
+        bytes.extend(longs(&[offset, size, id.len() as u64]));
+        bytes.extend(id.bytes());
+    }
+    bytes
+}
+
 /// Returns a [`bundle`] of entries of any types.
 #[must_use]
 pub fn bundle_of<I: AsRef<[u8]>, C: AsRef<[u8]>>(entries: &[(I, C)], align: usize) -> Vec<u8> {

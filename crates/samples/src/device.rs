@@ -93,14 +93,21 @@ pub fn elf(head: Head, sections: &[Section], symbols: &[Symbol<'_>]) -> Vec<u8> 
     file.build()
 }
 
+/// Returns a note of this owner and type.
+#[must_use]
+pub fn note_of(owner: &str, kind: u32, description: &[u8]) -> Vec<u8> {
+    let mut bytes = words(&[owner.len() as u32 + 1, description.len() as u32, kind]);
+    bytes.extend(owner.bytes().chain([0]));
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes.extend(description);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
 /// Returns a note of AMD's metadata.
 #[must_use]
 pub fn note(metadata: &[u8]) -> Vec<u8> {
-    let mut bytes = words(&[7, metadata.len() as u32, 32]);
-    bytes.extend(b"AMDGPU\0\0");
-    bytes.extend(metadata);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
+    note_of("AMDGPU", 32, metadata)
 }
 
 /// Returns a text of `MessagePack`.

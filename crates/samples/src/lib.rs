@@ -14,6 +14,7 @@
 //! | [`ar`] | archives |
 //! | `packages` (a feature) | wheels, zip, tar, deb, rpm, conda |
 //! | [`damage`] | copies of a file, cut short and changed |
+//! | [`table`] | numbers put into fields of a file, and the errors that follow, one row each |
 //! | [`faulty`] | streams that fail at any call, and what must hold then |
 
 #![forbid(unsafe_code)]
@@ -44,6 +45,7 @@ pub mod linked_pe;
 #[cfg(feature = "packages")]
 pub mod packages;
 pub mod sycl;
+pub mod table;
 
 /// Returns numbers of 64 bits, the lowest byte first.
 #[must_use]

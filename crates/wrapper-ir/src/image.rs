@@ -228,31 +228,27 @@ mod tests {
     }
 
     #[test]
-    fn a_package_of_another_kind_is_refused() {
-        let package = package(FormatVersion::V1, OffloadKind::HIP, &[b"image"]);
-        let text = "device image 0 is a package whose entry 0 has offload kind 4, expected openmp";
-        let error = wrap(OffloadKind::OPENMP, Image::from_bytes(&package)).unwrap_err();
-        assert_eq!(error.image(), Some(0));
-        assert_eq!(error, (ErrorKind::Package, text));
-    }
-
-    #[test]
-    fn bytes_after_a_package_are_refused() {
+    fn packages_of_another_kind_or_number_are_refused() {
         let one = package(FormatVersion::V1, OffloadKind::OPENMP, &[b"image"]);
-        let two = [one.clone(), one].concat();
-        let error = wrap(OffloadKind::OPENMP, Image::from_bytes(&two)).unwrap_err();
-        let text = "device image 0 is a package of 0x58 bytes, followed by more data (0xb0 bytes in total); \
-                    wrap packages one by one";
-        assert_eq!(error.image(), Some(0));
-        assert_eq!(error, (ErrorKind::Package, text));
-    }
-
-    #[test]
-    fn a_package_without_images_is_refused() {
-        let package = package(FormatVersion::V2, OffloadKind::OPENMP, &[]);
-        let error = wrap(OffloadKind::OPENMP, Image::from_bytes(&package)).unwrap_err();
-        assert_eq!(error.image(), Some(0));
-        assert_eq!(error, (ErrorKind::Package, "device image 0 is a package without images"));
+        for (package, text) in [
+            (
+                package(FormatVersion::V1, OffloadKind::HIP, &[b"image"]),
+                "device image 0 is a package whose entry 0 has offload kind 4, expected openmp",
+            ),
+            (
+                one.repeat(2),
+                "device image 0 is a package of 0x58 bytes, followed by more data (0xb0 bytes in total); \
+                 wrap packages one by one",
+            ),
+            (
+                package(FormatVersion::V2, OffloadKind::OPENMP, &[]),
+                "device image 0 is a package without images",
+            ),
+        ] {
+            let error = wrap(OffloadKind::OPENMP, Image::from_bytes(&package)).unwrap_err();
+            assert_eq!(error.image(), Some(0));
+            assert_eq!(error, (ErrorKind::Package, text));
+        }
     }
 
     #[test]

@@ -27,7 +27,7 @@ fn split(args: &[String]) -> Result<(), Error> {
     let (library, directory) = (Path::new(library), Path::new(directory));
     let mut file = File::open(library).map_err(about(library))?;
     let contents = survey(&mut file, &Options::default()).map_err(about(library))?;
-    let marker = Marker::new(name, [format!(".kpack/{group}_@GFXARCH@.kpack")]).to_vec();
+    let marker = Marker::new(name, [format!(".kpack/{group}_@GFXARCH@.kpack")]).to_vec()?;
     let host = contents.move_out(&mut file, &marker, &EditOptions::default());
     let host = host.map_err(about(library))?;
 

@@ -56,6 +56,11 @@ const LLVM: &str = " x faster than LLVM";
 const CUOBJDUMP: &str = " x faster than cuobjdump";
 const BY_HAND: &str = " x less than wheel unpack, thin, wheel pack";
 const MIB: &str = " MiB";
+const TIMES: &str = " x the time";
+const BUNDLE_ALONE: &str = " x compressing its bundle alone";
+const CP_OF_ONE: &str = " x cp of what one GPU needs";
+const CP_OF_REST: &str = " x (1.3 x cp of what remains + 20 ms)";
+const INFLATING: &str = " x inflating its ELF members";
 
 /// All targets.
 pub(crate) fn targets() -> Vec<Target> {
@@ -73,12 +78,7 @@ pub(crate) fn targets() -> Vec<Target> {
         target("extract llvm", "extract, 1 GiB", AtLeast(2.0), LLVM),
         target("extract memory", "extract, 1 GiB: memory", AtMost(16.0), MIB),
         target("parse", "parse a package in memory: time per entry", AtMost(1000.0), " ns"),
-        target(
-            "parse growth",
-            "the same with entries of 1 GiB, not 1 KiB",
-            AtMost(1.5),
-            " x the time",
-        ),
+        target("parse growth", "the same with entries of 1 GiB, not 1 KiB", AtMost(1.5), TIMES),
         target("bundle small", "bundle, 4 KiB: whole process", AtLeast(5.0), LLVM),
         target("unbundle small", "unbundle, 4 KiB: whole process", AtLeast(5.0), LLVM),
         target("bundle cp", "bundle, 1 GiB", AtMost(1.2), CP),
@@ -113,46 +113,26 @@ pub(crate) fn targets() -> Vec<Target> {
         target("hip object memory", "the same: memory", AtMost(32.0), MIB),
         target("link llvm", "link 200 objects for four GPUs", AtLeast(5.0), LLVM),
         target("link memory", "the same: memory", AtMost(0.1), " x LLVM's"),
-        target(
-            "thin time",
-            "thin a library of 150 MB to one of ten GPUs",
-            AtMost(1.0),
-            " x (1.3 x cp of what remains + 20 ms)",
-        ),
+        target("thin time", "thin a library of 150 MB to one of ten GPUs", AtMost(1.0), CP_OF_REST),
         target("thin memory", "the same: memory", AtMost(32.0), MIB),
-        target(
-            "library time",
-            "compress a library of 150 MB",
-            AtMost(1.1),
-            " x compressing its bundle alone",
-        ),
+        target("library time", "compress a library of 150 MB", AtMost(1.1), BUNDLE_ALONE),
         target("library cores", "the same: cores busy, of all", AtLeast(0.75), " of the cores"),
         target("split time", "split a library of 150 MB for ten GPUs: time", AtMost(0.5), " s"),
         target("split memory", "the same: memory", AtMost(64.0), MIB),
         target("join time", "join it: time", AtMost(0.5), " s"),
         target("join memory", "the same: memory", AtMost(64.0), MIB),
-        target(
-            "ls cuda time",
-            "ls, a CUDA library of 500 MB: time",
-            AtMost(1.0),
-            " x cp of what one GPU needs",
-        ),
+        target("ls cuda time", "ls, a CUDA library of 500 MB: time", AtMost(1.0), CP_OF_ONE),
         target("ls cuda memory", "the same: memory", AtMost(16.0), MIB),
         target(
             "thin cuda time",
             "thin a CUDA library of 500 MB to one of six GPUs",
             AtMost(1.0),
-            " x (1.3 x cp of what remains + 20 ms)",
+            CP_OF_REST,
         ),
         target("thin cuda memory", "the same: memory", AtMost(32.0), MIB),
         target("extract zstd", "extract 340 MiB from zstd, one core", AtLeast(1.0), CUOBJDUMP),
         target("extract LZ4", "extract 340 MiB from LZ4, one core", AtLeast(1.0), CUOBJDUMP),
-        target(
-            "ls wheel",
-            "ls, a ROCm wheel of 73 MB: CPU time",
-            AtMost(1.0),
-            " x inflating its ELF members",
-        ),
+        target("ls wheel", "ls, a ROCm wheel of 73 MB: CPU time", AtMost(1.0), INFLATING),
         target("ls tar", "ls, a tar file of 150 MB: time", AtMost(1.15), " x cat"),
         target("ls tar.zst", "ls, the same as tar.zst: CPU time", AtMost(1.15), " x zstd -dc"),
         target("verify deb", "verify, the same as deb, xz: CPU time", AtMost(1.4), " x dpkg-deb"),

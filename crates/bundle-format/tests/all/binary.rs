@@ -1,10 +1,9 @@
 //! The binary layout: what clang-offload-bundler writes, and what nobody should have written.
 
-use crate::common::assert_error;
-use bundle_format::{Bundle, Error, ErrorKind};
-use bundle_format::{MAGIC, bundles};
+use crate::common::told;
+use bundle_format::{Bundle, Error, ErrorKind, MAGIC, bundles};
 use byte_parts::Part;
-use proptest::prelude::*;
+use samples::table::faults;
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 const DEVICE: &str = "hip-amdgcn-amd-amdhsa--gfx906";
@@ -25,9 +24,10 @@ fn sample() -> Vec<u8> {
     data
 }
 
-// Fields of the sample.
-const NO_MAGIC: &str = "bundle does not start with the magic \"__CLANG_OFFLOAD_BUNDLE__\"";
+const NO_MAGIC: &str =
+    "NotABundle at 0x0: bundle does not start with the magic \"__CLANG_OFFLOAD_BUNDLE__\"";
 
+// Fields of the sample.
 const COUNT: usize = 24;
 const OFFSET_0: usize = 32;
 const SIZE_0: usize = 40;
@@ -114,59 +114,24 @@ fn a_bundle_may_be_empty() {
 }
 
 #[test]
-fn writing_refuses_zero_alignment() {
-    assert_error(
-        &bundle_format::layout([(HOST, 0)], 0).unwrap_err(),
-        ErrorKind::Layout,
-        None,
-        "bundle alignment is 0, expected at least 1",
-    );
-}
-
-#[test]
-fn writing_refuses_empty_ids() {
-    assert_error(
-        &bundle_format::layout([("a", 0), ("", 0)], 1).unwrap_err(),
-        ErrorKind::Id,
-        Some(57),
-        "bundle entry 1 at 0x39 has an empty ID",
-    );
-}
-
-#[test]
-fn writing_refuses_offsets_beyond_64_bits() {
+fn writing_refuses_what_cannot_be_laid_out() {
+    let error =
+        |sizes: [(&str, u64); 2], align| told(&bundle_format::layout(sizes, align).unwrap_err());
+    let zero = "Layout: bundle alignment is 0, expected at least 1";
+    assert_eq!(error([(HOST, 0), (DEVICE, 0)], 0), zero);
+    let empty = "Id at 0x39: bundle entry 1 at 0x39 has an empty ID";
+    assert_eq!(error([("a", 0), ("", 0)], 1), empty);
     for (sizes, align, entry) in [
         ([u64::MAX, 0], 1, 0),
         ([u64::MAX - 82, 1], 1, 1),
         ([1, 0], 1 << 63, 1),
         ([1, 1], u64::MAX, 0),
     ] {
-        let error = bundle_format::layout(["a", "b"].into_iter().zip(sizes), align).unwrap_err();
-        assert_error(
-            &error,
-            ErrorKind::Layout,
-            None,
-            &format!("bundle entry {entry} would end beyond the largest offset"),
+        assert_eq!(
+            error([("a", sizes[0]), ("b", sizes[1])], align),
+            format!("Layout: bundle entry {entry} would end beyond the largest offset")
         );
     }
-}
-
-#[cfg(feature = "std")]
-#[test]
-fn bundles_are_written_to_streams() {
-    let payloads: [&[u8]; 2] = [b"host\n", b"dev1\n"];
-    let layout = bundle_format::layout([(HOST, 5), (DEVICE, 5)], 16).unwrap();
-    let mut bytes = Vec::new();
-    layout.write_to(&mut bytes, payloads).unwrap();
-    assert_eq!(bytes, sample());
-}
-
-#[test]
-fn a_wrong_magic_is_refused() {
-    let mut data = sample();
-    data[23] = b'-';
-    assert_error(&error(&data), ErrorKind::NotABundle, Some(0), NO_MAGIC);
-    assert_error(&error(b"\0"), ErrorKind::NotABundle, Some(0), NO_MAGIC);
 }
 
 #[test]
@@ -174,22 +139,22 @@ fn a_wrong_magic_is_an_error_from_its_first_wrong_byte() {
     for len in 0..MAGIC.len() {
         for byte in (0..=255).filter(|&byte| byte != MAGIC[len]) {
             let bytes = [&MAGIC[..len], &[byte]].concat();
-            let error = error(&bytes);
-            assert_error(&error, ErrorKind::NotABundle, Some(0), NO_MAGIC);
-            let prefix = Bundle::parse_prefix(&bytes, 1 << 20).unwrap_err();
-            assert_eq!(format!("{prefix:?}"), format!("{error:?}"));
+            assert_eq!(told(&error(&bytes)), NO_MAGIC);
+            assert_eq!(told(&Bundle::parse_prefix(&bytes, 1 << 20).unwrap_err()), NO_MAGIC);
         }
     }
 }
 
 #[test]
 fn every_truncation_is_reported_as_such() {
-    for len in 0..165 {
+    for len in (0..165).step_by(if cfg!(miri) { 13 } else { 1 }) {
         let found = error(&sample()[..len]);
         assert_eq!(found.kind(), ErrorKind::Truncated, "{len} bytes: {found}");
+        assert_eq!(found.needed(), None);
         // All of it is there, but not in memory.
         if let Err(found) = Bundle::parse_prefix(&sample()[..len], 165) {
             assert_eq!(found.kind(), ErrorKind::Incomplete, "{len} bytes: {found}");
+            assert!(found.needed().unwrap() > u64::try_from(len).unwrap());
         }
         // The same after another one.
         let two = [&sample(), &sample()[..len]].concat();
@@ -202,130 +167,45 @@ fn every_truncation_is_reported_as_such() {
     }
 }
 
+/// [`faults`] says how to read a row.
+const FAULTS: &str = "
+bundle count=6,max: Truncated at 0x0: bundle has # entries, too many for the 0xa5 bytes of the container
+bundle len_0=0: Id at 0x20: bundle entry 0 at 0x20 has an empty ID
+bundle len_1=0: Id at 0x56: bundle entry 1 at 0x56 has an empty ID
+bundle len_0=86: Truncated at 0x8e: bundle entry 1 has its descriptor at 0x8e, beyond the end of the container at 0xa5
+bundle len_1=56,max: Truncated at 0x6e: bundle entry 1 has an ID of @ bytes at 0x6e, beyond the end of the container at 0xa5
+bundle offset_1=0xa0 size_1=6: Truncated at 0xa0: bundle entry 1 lies at 0xa0..0xa6, beyond the end of the container at 0xa5
+bundle offset_1=166 size_1=0: Truncated at 0xa6: bundle entry 1 lies at 0xa6..0xa6, beyond the end of the container at 0xa5
+bundle offset_1=0xa0 size_1=max: Truncated at 0xa0: bundle entry 1 lies at 0xa0..0x1000000000000009f, beyond the end of the container at 0xa5
+bundle offset_1=max size_1=max: Truncated at @: bundle entry 1 lies at @..0x1fffffffffffffffe, beyond the end of the container at 0xa5
+bundle offset_0=1: Malformed at @: bundle entry 0 lies at @, inside the descriptors, which end at 0x8b
+bundle offset_1=0,32,0x8a: Malformed at @: bundle entry 1 lies at @, inside the descriptors, which end at 0x8b
+bundle offset_1=0x94: Malformed at @: bundle entries 0 and 1 overlap at @
+bundle offset_0=0xa0 offset_1=0x9c: Malformed at 0xa0: bundle entries 1 and 0 overlap at 0xa0
+";
+
 #[test]
-fn other_faults_are_not_reported_as_truncation_or_another_format() {
-    for (at, value) in [(LEN_0, 0), (OFFSET_0, 1), (OFFSET_0, 0xa0)] {
-        let found = error(&with(sample(), at, value));
-        assert!(matches!(found.kind(), ErrorKind::Id | ErrorKind::Malformed), "{found}");
+fn each_fault_has_its_kind_place_and_text() {
+    let put = |data: &mut Vec<u8>, _: &str, field: &str, value| {
+        let at = match field {
+            "count" => COUNT,
+            "offset_0" => OFFSET_0,
+            "len_0" => LEN_0,
+            "offset_1" => OFFSET_1,
+            "size_1" => SIZE_1,
+            _ => LEN_1,
+        };
+        *data = with(std::mem::take(data), at, value);
+    };
+    faults(FAULTS, |_| sample(), put, |data| told(&error(data)));
+    for len in [0, 31] {
+        let text = format!("bundle header needs 32 bytes, but only {len} are there");
+        assert_eq!(told(&error(&sample()[..len])), format!("Truncated at 0x0: {text}"));
     }
 }
 
 #[test]
-fn a_truncated_header_is_an_error() {
-    assert_error(
-        &error(&sample()[..31]),
-        ErrorKind::Truncated,
-        Some(0),
-        "bundle header needs 32 bytes, but only 31 are there",
-    );
-    assert_error(
-        &error(&[]),
-        ErrorKind::Truncated,
-        Some(0),
-        "bundle header needs 32 bytes, but only 0 are there",
-    );
-}
-
-#[test]
-fn too_many_entries_are_an_error() {
-    for count in [6, u64::MAX] {
-        assert_error(
-            &error(&with(sample(), COUNT, count)),
-            ErrorKind::Truncated,
-            Some(0),
-            &format!("bundle has {count} entries, too many for the 0xa5 bytes of the container"),
-        );
-    }
-}
-
-#[test]
-fn a_truncated_descriptor_is_an_error() {
-    // The ID of the first entry is said to leave 23 bytes.
-    let data = with(sample(), LEN_0, 165 - 56 - 23);
-    assert_error(
-        &error(&data),
-        ErrorKind::Truncated,
-        Some(142),
-        "bundle entry 1 has its descriptor at 0x8e, beyond the end of the container at 0xa5",
-    );
-}
-
-#[test]
-fn an_empty_id_is_an_error() {
-    assert_error(
-        &error(&with(sample(), LEN_0, 0)),
-        ErrorKind::Id,
-        Some(32),
-        "bundle entry 0 at 0x20 has an empty ID",
-    );
-    assert_error(
-        &error(&with(sample(), LEN_1, 0)),
-        ErrorKind::Id,
-        Some(86),
-        "bundle entry 1 at 0x56 has an empty ID",
-    );
-}
-
-#[test]
-fn an_id_beyond_the_end_is_an_error() {
-    for len in [165 - 110 + 1, u64::MAX] {
-        assert_error(
-            &error(&with(sample(), LEN_1, len)),
-            ErrorKind::Truncated,
-            Some(110),
-            &format!(
-                "bundle entry 1 has an ID of {len:#x} bytes at 0x6e, beyond the end of the container at 0xa5"
-            ),
-        );
-    }
-}
-
-#[test]
-fn an_entry_beyond_the_end_is_an_error() {
-    for (offset, size) in [(0xa0, 6), (166, 0), (0xa0, u64::MAX), (u64::MAX, u64::MAX)] {
-        let data = with(with(sample(), OFFSET_1, offset), SIZE_1, size);
-        assert_error(
-            &error(&data),
-            ErrorKind::Truncated,
-            Some(offset),
-            &format!(
-                "bundle entry 1 lies at {offset:#x}..{end:#x}, beyond the end of the container at 0xa5",
-                end = u128::from(offset) + u128::from(size)
-            ),
-        );
-    }
-}
-
-#[test]
-fn an_entry_inside_the_descriptors_is_an_error() {
-    for offset in [0, 32, HEADER_LEN - 1] {
-        assert_error(
-            &error(&with(sample(), OFFSET_1, offset)),
-            ErrorKind::Malformed,
-            Some(offset),
-            &format!(
-                "bundle entry 1 lies at {offset:#x}, inside the descriptors, which end at {HEADER_LEN:#x}"
-            ),
-        );
-    }
-}
-
-#[test]
-fn overlapping_entries_are_an_error() {
-    assert_error(
-        &error(&with(sample(), OFFSET_1, 0x94)),
-        ErrorKind::Malformed,
-        Some(0x94),
-        "bundle entries 0 and 1 overlap at 0x94",
-    );
-    // The order of the entries need not be the order of the code objects.
-    let data = with(with(sample(), OFFSET_0, 0xa0), OFFSET_1, 0x9c);
-    assert_error(
-        &error(&data),
-        ErrorKind::Malformed,
-        Some(0xa0),
-        "bundle entries 1 and 0 overlap at 0xa0",
-    );
+fn the_order_of_entries_need_not_be_that_of_contents() {
     let data = with(with(sample(), OFFSET_0, 0xa0), OFFSET_1, 0x90);
     assert_eq!(Bundle::parse(&data).unwrap().end(), 165);
 }
@@ -355,8 +235,8 @@ fn ids_need_not_be_utf8() {
     let bytes = bundle_format::layout([(b"a\xff", 0)], 1).unwrap().to_vec(&[b""]).unwrap();
     let entry = Bundle::parse(&bytes).unwrap().entries().next().unwrap();
     assert_eq!(entry.id(), b"a\xff");
-    let text = "bundle entry 0 has an ID that is not utf-8 from its byte 1 on";
-    assert_error(&entry.id_str().unwrap_err(), ErrorKind::Id, None, text);
+    let text = "Id: bundle entry 0 has an ID that is not utf-8 from its byte 1 on";
+    assert_eq!(told(&entry.id_str().unwrap_err()), text);
     assert_eq!(format!("{entry:?}"), r#"Entry { index: 0, id: "a\xff", offset: 58, size: 0 }"#);
 }
 
@@ -469,17 +349,6 @@ fn a_count_alone_allocates_nothing() {
 }
 
 #[test]
-fn every_truncation_is_an_error() {
-    for len in (0..165).step_by(if cfg!(miri) { 13 } else { 1 }) {
-        assert_eq!(error(&sample()[..len]).needed(), None);
-        let error = Bundle::parse_prefix(&sample()[..len], 165).err();
-        if let Some(error) = error {
-            assert!(error.needed().unwrap() > u64::try_from(len).unwrap());
-        }
-    }
-}
-
-#[test]
 fn concatenated_bundles_are_all_found() {
     let data = [sample(), vec![0; 4096 - 165], sample(), sample(), vec![0; 3]].concat();
     let found: Vec<_> = bundles(&data).map(|result| result.unwrap().0).collect();
@@ -502,32 +371,21 @@ fn a_bundle_in_a_payload_is_not_listed() {
 
 #[test]
 fn other_data_is_refused() {
-    let mut iter = bundles(b"xyzzy");
-    let error = iter.next().unwrap().unwrap_err();
-    assert_error(&error, ErrorKind::NotABundle, Some(0), NO_MAGIC);
-    assert!(iter.next().is_none());
-    // Zeros may be the padding of something.
-    let error = bundles(b"\0xyzzy").next().unwrap().unwrap_err();
-    assert_error(
-        &error,
-        ErrorKind::TrailingData,
-        Some(1),
-        "data at offset 0x1 is neither a bundle nor zero padding",
-    );
-}
-
-#[test]
-fn other_data_after_a_bundle_is_an_error() {
-    let data = [&sample()[..], b"\0\0CCOB"].concat();
-    let mut iter = bundles(&data);
-    assert!(iter.next().unwrap().is_ok());
-    assert_error(
-        &iter.next().unwrap().unwrap_err(),
-        ErrorKind::TrailingData,
-        Some(167),
-        "data at offset 0xa7 is neither a bundle nor zero padding",
-    );
-    assert!(iter.next().is_none());
+    let trailing = |at| {
+        format!("TrailingData at {at}: data at offset {at} is neither a bundle nor zero padding")
+    };
+    for (data, whole, expected) in [
+        (b"xyzzy".to_vec(), 0, NO_MAGIC.to_owned()),
+        // Zeros may be the padding of something.
+        (b"\0xyzzy".to_vec(), 0, trailing("0x1")),
+        ([&sample()[..], b"\0\0CCOB"].concat(), 1, trailing("0xa7")),
+    ] {
+        let mut iter = bundles(&data);
+        assert_eq!(iter.by_ref().take_while(Result::is_ok).count(), whole);
+        assert!(iter.next().is_none());
+        let error = bundles(&data).nth(whole).unwrap().unwrap_err();
+        assert_eq!(told(&error), expected);
+    }
 }
 
 #[test]
@@ -536,55 +394,8 @@ fn a_damaged_bundle_ends_the_walk() {
     let mut iter = bundles(&data);
     assert!(iter.next().unwrap().is_ok());
     let error = iter.next().unwrap().unwrap_err();
-    let text = "at offset 0xa5: bundle entry 0 at 0x20 has an empty ID";
-    assert_error(&error, ErrorKind::Id, Some(165 + 32), text);
+    let text = "Id at 0xc5: at offset 0xa5: bundle entry 0 at 0x20 has an empty ID";
+    assert_eq!(told(&error), text);
     assert_eq!(error.entry(), Some(0));
     assert!(iter.next().is_none());
-}
-
-#[test]
-fn messages_are_one_line() {
-    assert_eq!(
-        error(&with(sample(), SIZE_1, u64::MAX)).to_string(),
-        "bundle entry 1 lies at 0xa0..0x1000000000000009f, \
-         beyond the end of the container at 0xa5",
-    );
-    assert_eq!(error(b"\x7fELF").to_string(), NO_MAGIC,);
-    assert!(sample().starts_with(&MAGIC));
-}
-
-proptest! {
-    #[test]
-    fn written_bundles_are_read_back(
-        entries in prop::collection::vec(("[a-z-]{1,40}", prop::collection::vec(any::<u8>(), 0..50)), 0..6),
-        align in 1_u64..70,
-    ) {
-        let sizes = entries.iter().map(|(id, data)| (id, u64::try_from(data.len()).unwrap()));
-        let layout = bundle_format::layout(sizes, align).unwrap();
-        let payloads: Vec<&[u8]> = entries.iter().map(|(_, data)| &data[..]).collect();
-        let bytes = layout.to_vec(&payloads).unwrap();
-        prop_assert_eq!(u64::try_from(bytes.len()).unwrap(), layout.size());
-        #[cfg(feature = "std")]
-        {
-            let mut streamed = Vec::new();
-            layout.write_to(&mut streamed, payloads).unwrap();
-            prop_assert_eq!(&streamed, &bytes);
-        }
-        let bundle = Bundle::parse(&bytes).unwrap();
-        prop_assert_eq!(bundle.end(), layout.size());
-        for (i, (entry, (id, data))) in bundle.entries().zip(&entries).enumerate() {
-            prop_assert_eq!(entry.id(), id.as_bytes());
-            prop_assert_eq!(Some(entry.offset()), layout.offset(i));
-            prop_assert_eq!(entry.offset() % align, 0);
-            prop_assert_eq!(entry.payload(), Some(&data[..]));
-        }
-    }
-
-    #[test]
-    fn any_bytes_are_read_without_panic(rest in prop::collection::vec(prop_oneof![Just(0_u8), any::<u8>()], 0..200)) {
-        let data = [&MAGIC[..], &rest].concat();
-        if let Ok(bundle) = Bundle::parse(&data) {
-            prop_assert!(bundle.entries().all(|entry| entry.payload().is_some()));
-        }
-    }
 }

@@ -78,6 +78,7 @@ proptest! {
             let bytes = laid_out(entries, *align);
             let bundle = Bundle::parse(&bytes).unwrap();
             prop_assert_eq!(bundle.end(), bytes.len() as u64);
+            prop_assert!(bundle.entries().all(|entry| entry.offset() % align == 0));
             prop_assert!(laid_out(&read(&bundle), *align) == bytes);
             places.push(data.len() as u64);
             data.extend(bytes);

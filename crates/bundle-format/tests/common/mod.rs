@@ -1,9 +1,8 @@
 //! Helpers of the tests.
 
-use bundle_format::{Error, ErrorKind};
+use bundle_format::Error;
 
-/// Asserts what an error tells: its kind, its offset and its text.
-#[track_caller]
-pub(crate) fn assert_error(error: &Error, kind: ErrorKind, offset: Option<u64>, text: &str) {
-    assert_eq!((error.kind(), error.offset(), &*error.to_string()), (kind, offset, text));
+/// Contents of an error: its kind, its offset and its text.
+pub(crate) fn told(error: &Error) -> String {
+    samples::table::told(error.kind(), error.offset(), error)
 }

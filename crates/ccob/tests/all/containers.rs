@@ -94,21 +94,6 @@ fn every_truncation_of_a_recorded_size_is_reported_as_such() {
     }
 }
 
-#[test]
-fn other_faults_are_not_reported_as_truncation_or_another_format() {
-    for (data, _) in readable() {
-        // The hash.
-        let mut other = data.clone();
-        other[Header::parse(&data, 1 << 40).unwrap().header_len() - 1] ^= 1;
-        let error = decompress(&other, MAX_UNCOMPRESSED).unwrap_err();
-        assert!(!is_truncated_or_other(&error), "{error}");
-        // The version.
-        other[4] = 9;
-        let error = decompress(&other, MAX_UNCOMPRESSED).unwrap_err();
-        assert!(!is_truncated_or_other(&error), "{error}");
-    }
-}
-
 const VERSIONS: [Version; 3] = [Version::V1, Version::V2, Version::V3];
 
 #[test]
@@ -136,15 +121,6 @@ fn the_next_container_is_found_after_padding() {
                 let found = decompress(&section[next..], MAX_UNCOMPRESSED).unwrap();
                 assert_eq!(found.data, second_content);
             }
-        }
-    }
-}
-
-#[test]
-fn every_truncation_fails() {
-    for (container, _) in readable() {
-        for len in (0..container.len()).step_by(if cfg!(miri) { 97 } else { 1 }) {
-            assert!(decompress(&container[..len], MAX_UNCOMPRESSED).is_err());
         }
     }
 }

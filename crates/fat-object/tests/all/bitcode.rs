@@ -8,8 +8,10 @@ use fat_object::{
 };
 
 use llvm_bitcode::ErrorKind;
+use samples::ar::archive;
 use samples::binary::v1;
 use samples::bits::{BLOCKINFO, Bits, module, wide};
+use samples::bundle::bundle;
 use samples::example;
 
 /// Everything that a walk sees: images, sections and findings.
@@ -59,6 +61,13 @@ fn collect(bytes: &[u8]) -> Collect {
     let mut collect = Collect::default();
     walk(&mut Cursor::new(bytes), &Options::default(), &mut collect).unwrap();
     collect
+}
+
+/// The images of a file with no findings: paths, places and bytes.
+fn images(bytes: &[u8]) -> Vec<(String, Location, Vec<u8>)> {
+    let seen = collect(bytes);
+    assert_eq!(seen.errors, [""; 0]);
+    seen.images
 }
 
 const CONSTANTS: u64 = 11;
@@ -146,13 +155,9 @@ fn truncated_bitcode_has_images_or_errors() {
 #[test]
 fn strings_may_lack_an_abbreviation() {
     let package = v1(b"image", &[]);
-    let seen = collect(&embedding(|bits| {
-        bits.record(8, &wide(&package));
-    }));
-    assert_eq!(seen.errors, [""; 0]);
-    assert_eq!(seen.images.len(), 1);
-    assert_eq!(seen.images[0].1, Location::Bitcode(80));
-    assert_eq!(seen.images[0].2, b"image");
+    let found = images(&embedding(|bits| bits.record(8, &wide(&package)).done()));
+    let [(_, Location::Bitcode(80), image)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(image, b"image");
 }
 
 #[test]
@@ -199,10 +204,8 @@ fn strings_may_have_abbreviations() {
             });
             metadata(bits);
         });
-        let seen = collect(&bytes);
-        assert_eq!(seen.errors, [""; 0], "{id}");
-        assert_eq!(seen.images.len(), 1, "{id}");
-        assert_eq!(seen.images[0].2, b"image", "{id}");
+        let found = images(&bytes);
+        assert_eq!((found.len(), &found[0].2[..]), (1, &b"image"[..]), "{id}");
     }
 }
 
@@ -247,9 +250,7 @@ fn strings_of_metadata_may_be_in_one_record() {
             list(bits, &[8, 6, 7]);
         });
     });
-    let seen = collect(&bytes);
-    assert_eq!(seen.errors, [""; 0]);
-    assert_eq!(seen.images.len(), 1);
+    assert_eq!(images(&bytes).len(), 1);
 }
 
 #[test]
@@ -270,9 +271,8 @@ fn blocks_and_records_may_be_in_any_order() {
         bits.block(4, 12, |bits| bits.record(99, &[]).done());
         bits.block(4, CONSTANTS, |bits| bits.record(1, &[5]).record(8, &wide(&first)).done());
     });
-    let seen = collect(&bytes);
-    assert_eq!(seen.errors, [""; 0]);
-    let images: Vec<_> = seen.images.iter().map(|image| &image.2[..]).collect();
+    let images = images(&bytes);
+    let images: Vec<_> = images.iter().map(|image| &image.2[..]).collect();
     assert_eq!(images, [&b"first"[..], b"second"]);
 }
 
@@ -291,8 +291,7 @@ fn globals_with_equal_contents_are_walked_once() {
             list(bits, &[3, 4, 3, 3]);
         });
     });
-    let seen = collect(&bytes);
-    assert_eq!((seen.images.len(), seen.errors.len()), (1, 0));
+    assert_eq!(images(&bytes).len(), 1);
 }
 
 #[test]
@@ -314,29 +313,26 @@ fn other_globals_are_skipped() {
                 list(bits, &[3]);
             });
         });
-        let seen = collect(&bytes);
-        assert_eq!((seen.images.len(), seen.errors.len()), (0, 0), "{what}: {:?}", seen.errors);
+        assert_eq!(images(&bytes), [], "{what}");
     }
     // A function, and an initialiser of zeros, undefined or poison.
-    let seen = collect(&module(|bits| {
+    images(&module(|bits| {
         globals(bits, 2);
         bits.block(4, METADATA, |bits| {
             bits.record(1, &wide(SECTION)).record(2, &[0, 0]).record(3, &[2, 1]);
             list(bits, &[2]);
         });
     }));
-    assert_eq!(seen.errors, [""; 0]);
     for code in [2, 3, 26] {
-        assert_eq!(collect(&embedding(|bits| bits.record(code, &[]).done())).errors, [""; 0]);
+        images(&embedding(|bits| bits.record(code, &[]).done()));
     }
     // Other named metadata.
-    let seen = collect(&module(|bits| {
+    images(&module(|bits| {
         bits.block(4, METADATA, |bits| {
             bits.record(4, &wide(b"llvm.embedded.object")).record(10, &[9]);
             bits.record(4, &wide(b"llvm.embedded.objectss")).record(10, &[9]);
         });
     }));
-    assert_eq!(seen.errors, [""; 0]);
 }
 
 #[test]
@@ -351,8 +347,7 @@ fn several_modules_and_padding_are_read() {
         file.extend(other.bytes());
     }
     file.extend(b"\n\n\n");
-    let seen = collect(&file);
-    assert_eq!((seen.images.len(), seen.errors.len()), (3, 0));
+    assert_eq!(images(&file).len(), 3);
     // A fault after the second does not hide the first two.
     file.truncate(file.len() - 3 - other.bytes().len());
     let len = file.len();
@@ -409,29 +404,14 @@ fn bitcode_in_the_wrapper_is_read() {
 #[test]
 fn bitcode_in_archives_and_for_the_host_is_read() {
     let host = embedding(|bits| bits.record(8, &wide(&v1(b"image", &[]))).done());
-    let mut archive = ar::Builder::new(Vec::new());
-    let header = ar::Header::new(b"host.bc".to_vec(), host.len() as u64);
-    archive.append(&header, &host[..]).unwrap();
-    let seen = collect(&archive.into_inner().unwrap());
-    assert_eq!(seen.errors, [""; 0]);
-    assert_eq!(seen.images.len(), 1);
-    assert!(seen.images[0].0.starts_with("member:host.bc/section:.llvm.offloading/"));
+    let found = images(&archive(&[("host.bc", &host)]));
+    assert_eq!(found.len(), 1);
+    assert!(found[0].0.starts_with("member:host.bc/section:.llvm.offloading/"));
 
     // In a bundle, only the host's entry is walked.
     let ids = ["host-x86_64-unknown-linux-gnu-", "hip-amdgcn-amd-amdhsa--gfx1"];
-    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__\x02\0\0\0\0\0\0\0".to_vec();
-    for (id, i) in ids.into_iter().zip(0..) {
-        let size = host.len() as u64;
-        for number in [256 + i * size, size, id.len() as u64] {
-            bundle.extend(u64::to_le_bytes(number));
-        }
-        bundle.extend(id.as_bytes());
-    }
-    bundle.resize(256, 0);
-    bundle.extend(host.repeat(2));
-    let seen = collect(&bundle);
-    assert_eq!(seen.errors, [""; 0]);
-    let paths: Vec<_> = seen.images.iter().map(|image| &image.0[..]).collect();
+    let found = images(&bundle(&ids.map(|id| (id, &host[..])), 4));
+    let paths: Vec<_> = found.iter().map(|image| &image.0[..]).collect();
     let inside = format!("bundle:0/image:{}/section:.llvm.offloading/offload-binary:0", ids[0]);
     assert_eq!(paths, ["bundle:0", &inside, "bundle:0"]);
 }
@@ -523,27 +503,33 @@ fn malformed_streams_are_errors() {
     let found = error(b"BC\xc0\xde\0\0\0");
     assert_eq!((found.kind, found.offset), (ErrorKind::NotBitcode, Some(4)));
     assert_eq!(found.text, "bitcode ends at byte 0x4 without a module");
-    let found = error(b"BC\xc0\xde\x15\0\0\0\0\0\0\0\0\0\0\0");
-    let expected = "has abbreviation IDs of 0 bits, expected 1 to 32";
-    assert!(found.text.ends_with(expected), "{found:?}");
-    let found = error(b"BC\xc0\xde\x21\x0c\0\0\x01\0\0\0");
-    assert_eq!(
-        found.text,
-        "bitcode block 8 lies at 0xc..0x10, beyond the end of its parent block at 0xc"
-    );
-    let found = error(&module(|bits| bits.fixed(3, 4).vbr(99, 6).vbr(1 << 40, 6).done()));
-    assert_eq!(found.kind, ErrorKind::Truncated, "{found:?}");
-    let found = error(&module(|bits| bits.fixed(5, 4).done()));
-    let expected = "bitcode record at byte 0xc uses abbreviation 5, which is not defined";
-    assert_eq!(found.text, expected);
-    let found = error(&module(|bits| {
+    let missing = error(&module(|bits| bits.fixed(3, 4).vbr(99, 6).vbr(1 << 40, 6).done()));
+    assert_eq!(missing.kind, ErrorKind::Truncated, "{missing:?}");
+    let undefined = module(|bits| bits.fixed(5, 4).done());
+    let long = module(|bits| {
         bits.fixed(3, 4);
         (0..13).for_each(|_| bits.fixed(0x3f, 6).done());
-    }));
-    assert!(found.text.ends_with("does not fit into 64 bits"), "{found:?}");
-    // A block without an end.
-    let found = error(b"BC\xc0\xde\x21\x0c\0\0\x01\0\0\0\x0b\xe0\xff\xff");
-    assert!(found.text.ends_with("beyond the end of its block at 0x10"), "{found:?}");
+    });
+    for (bytes, expected) in [
+        (
+            &b"BC\xc0\xde\x15\0\0\0\0\0\0\0\0\0\0\0"[..],
+            "has abbreviation IDs of 0 bits, expected 1 to 32",
+        ),
+        (
+            b"BC\xc0\xde\x21\x0c\0\0\x01\0\0\0",
+            "bitcode block 8 lies at 0xc..0x10, beyond the end of its parent block at 0xc",
+        ),
+        (&undefined, "bitcode record at byte 0xc uses abbreviation 5, which is not defined"),
+        (&long, "does not fit into 64 bits"),
+        // A block without an end.
+        (
+            b"BC\xc0\xde\x21\x0c\0\0\x01\0\0\0\x0b\xe0\xff\xff",
+            "beyond the end of its block at 0x10",
+        ),
+    ] {
+        let found = error(bytes);
+        assert!(found.text.ends_with(expected), "{found:?}");
+    }
 }
 
 #[test]
@@ -600,7 +586,7 @@ fn counts_have_limits() {
     }));
     assert_eq!(found.kind, ErrorKind::Malformed, "{found:?}");
     // Many empty blocks below many abbreviations that they inherit.
-    let seen = collect(&module(|bits| {
+    images(&module(|bits| {
         bits.block(4, BLOCKINFO, |bits| {
             bits.record(1, &[METADATA]);
             for _ in 0..60_000 {
@@ -611,7 +597,6 @@ fn counts_have_limits() {
             bits.block(4, METADATA, |_| {});
         }
     }));
-    assert_eq!(seen.errors, [""; 0]);
 }
 
 #[test]
@@ -626,7 +611,7 @@ fn literals_without_bits_are_read_in_bounded_time() {
     assert!(bytes.len() < records);
     // Half a second without optimisation; half a minute if every record could have 30,000.
     samples::faulty::within(20, || {
-        assert_eq!(collect(&bytes).errors, [""; 0]);
+        images(&bytes);
         assert_eq!(llvm_bitcode::symbols(&bytes).unwrap(), Some(vec![]));
     });
 }

@@ -105,15 +105,9 @@ fn damaged_and_large_streams_of_gzip_are_told() {
     assert_eq!(found.images(), []);
     assert_eq!(found.findings()[0].error().kind(), ErrorKind::Malformed);
     let low = Options::default().with_max_decompressed(1 << 16);
-    let mut texts = Vec::new();
     let listing = list_slice(&host(&stream), &low).unwrap();
-    texts.extend(listing.findings().iter().map(|finding| finding.error().to_string()));
-    assert_eq!(
-        texts,
-        [
-            "the gzip stream with device code cannot be decompressed: it gives more bytes than may be decompressed"
-        ]
-    );
+    let text = "the gzip stream with device code cannot be decompressed: it gives more bytes than may be decompressed";
+    assert_eq!(listing.findings()[0].error().to_string(), text);
     // The contents are there, and the trailer contradicts them.
     let stream = gzip(PTX, b"k");
     let end = stream.len();

@@ -1,27 +1,11 @@
 //! Damage that the `object` crate passes over in silence is told nevertheless.
 
-use std::io::{self, Cursor};
-
-use fat_object::{Finding, Options, Visitor, walk};
+use fat_object::{Options, list_slice};
 use samples::ar::header;
 
-struct Findings(Vec<String>);
-
-impl Visitor for Findings {
-    fn image(&mut self, _: &mut fat_object::Image<'_, '_>) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.0.push(finding.error().to_string());
-        Ok(())
-    }
-}
-
 fn findings(bytes: &[u8]) -> Vec<String> {
-    let mut findings = Findings(Vec::new());
-    walk(&mut Cursor::new(bytes), &Options::default(), &mut findings).unwrap();
-    findings.0
+    let listing = list_slice(bytes, &Options::default()).unwrap();
+    listing.findings().iter().map(|finding| finding.error().to_string()).collect()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use byte_parts::ReadSeek;
 use fat_object::{
     Container, ContainerKind, Enter, FileFormat, Finding, Image, Location, Options, Severity,
-    Summary, Visitor, walk, walk_slice,
+    Summary, Visitor, list_slice, walk, walk_slice,
 };
 use samples::ar::{archive, raw};
 use samples::fatbin::{Made, fatbin};
@@ -31,9 +31,15 @@ struct Collect {
     depth: usize,
     deepest: usize,
     thin: Option<PathBuf>,
+    /// Images are wanted before their hash is known.
+    early: bool,
 }
 
 impl Visitor for Collect {
+    fn opens(&mut self, _: &Container) -> Enter {
+        if self.early { Enter::OpenEarly } else { Enter::Open }
+    }
+
     fn enter(&mut self, container: &Container) -> io::Result<()> {
         self.depth += 1;
         self.deepest = self.deepest.max(self.depth);
@@ -220,9 +226,6 @@ fn archives_agree_with_a_second_reader() {
         }
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
             Ok(())
-        }
-        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-            Err(io::Error::other(finding.to_string()))
         }
     }
     // Names of all lengths around the 16 bytes of a header field, sizes odd and even.
@@ -466,9 +469,6 @@ fn errors_of_the_visitor_end_the_walk() {
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
             Err(io::Error::other("enough"))
         }
-        fn finding(&mut self, _: &Finding) -> io::Result<()> {
-            Ok(())
-        }
     }
     let result = walk(&mut Cursor::new(example("hip.o")), &Options::default(), &mut Stops);
     assert_eq!(result.unwrap_err().to_string(), "enough");
@@ -508,23 +508,13 @@ fn fatbinary_entries_are_listed_with_their_faults() {
 
 #[test]
 fn fatbinary_entries_may_be_for_one_architecture_or_family() {
-    struct Targets(Vec<String>);
-    impl Visitor for Targets {
-        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-            self.0.push(image.target().id().to_owned());
-            Ok(())
-        }
-        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-            Err(io::Error::other(finding.to_string()))
-        }
-    }
     // The flags as `fatbinary --image3=kind=elf,sm=90a,...` of CUDA 13.5 writes them.
     let entry = |sm, flags| Made { flags, ..Made::cubin(sm, b"12345678") };
     let entries =
         [entry(90, 0x11), entry(90, 0x10_0011), entry(100, 0x120_0011), entry(100, 0x110_8011)];
-    let mut targets = Targets(Vec::new());
-    walk(&mut Cursor::new(fatbin(&entries)), &Options::default(), &mut targets).unwrap();
-    assert_eq!(targets.0, ["sm_90", "sm_90a", "sm_100f", "sm_100a"]);
+    let listing = list_slice(&fatbin(&entries), &Options::default()).unwrap();
+    let targets: Vec<_> = listing.images().iter().map(|image| image.target().id()).collect();
+    assert_eq!(targets, ["sm_90", "sm_90a", "sm_100f", "sm_100a"]);
 }
 
 #[test]
@@ -542,45 +532,26 @@ fn host_placeholders_are_recognised_by_kind() {
 
 #[test]
 fn package_entries_keep_what_they_record() {
-    struct Records(Vec<(u16, u16, Option<Vec<u8>>)>);
-    impl Visitor for Records {
-        fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-            let entry = image.offload_binary_entry().unwrap();
-            assert_eq!(entry.get("arch").unwrap(), image.target().id().as_bytes());
-            assert!(entry.strings().len() >= 2 && entry.flags().is_empty());
-            let feature = entry.get("feature").map(<[u8]>::to_vec);
-            self.0.push((entry.image_kind().0, entry.offload_kind().0, feature));
-            Ok(())
-        }
-        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-            Err(io::Error::other(finding.to_string()))
-        }
-    }
-    let mut records = Records(Vec::new());
-    walk(&mut Cursor::new(example("packages.offload")), &Options::default(), &mut records).unwrap();
+    let listing = list_slice(&example("packages.offload"), &Options::default()).unwrap();
+    let records = listing.images().iter().map(|image| {
+        let entry = image.offload_binary_entry().unwrap();
+        assert_eq!(entry.get("arch").unwrap(), image.target().id().as_bytes());
+        assert!(entry.strings().len() >= 2 && entry.flags().is_empty());
+        let feature = entry.get("feature").map(<[u8]>::to_vec);
+        (entry.image_kind().0, entry.offload_kind().0, feature)
+    });
+    let records: Vec<_> = records.collect();
     let ptx = Some(b"+ptx63".to_vec());
-    assert_eq!(records.0, [(1, 4, None), (2, 4, None), (5, 2, ptx), (3, 2, None), (0, 8, None)]);
+    assert_eq!(records, [(1, 4, None), (2, 4, None), (5, 2, ptx), (3, 2, None), (0, 8, None)]);
 }
 
 #[test]
 fn errors_can_be_matched() {
-    struct Kinds(Vec<bool>);
-    impl Visitor for Kinds {
-        fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
-            Ok(())
-        }
-        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-            self.0.push(finding.error().container() == Some(ContainerKind::Ccob));
-            Ok(())
-        }
-    }
     let mut bytes = example("hip-ccob-v3.hipfb");
-    let last = bytes.len() - 1;
     bytes[24] ^= 1;
-    bytes[last] ^= 0;
-    let mut kinds = Kinds(Vec::new());
-    walk(&mut Cursor::new(bytes), &Options::default(), &mut kinds).unwrap();
-    assert_eq!(kinds.0, [true]);
+    let listing = list_slice(&bytes, &Options::default()).unwrap();
+    let [finding] = listing.findings() else { panic!("{:?}", listing.findings()) };
+    assert_eq!(finding.error().container(), Some(ContainerKind::Ccob));
 }
 
 /// Archives for Apple's linker fill members up to a multiple of 8, and count the padding.
@@ -625,9 +596,6 @@ fn names_of_members_are_reported_as_stored() {
         fn image(&mut self, _: &mut Image<'_, '_>) -> io::Result<()> {
             Ok(())
         }
-        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-            panic!("{finding}");
-        }
     }
     for (stored, text) in [(&b"a.o"[..], "a.o"), (b"caf\xe9.o", "caf\u{fffd}.o")] {
         let mut archive = archive(&[("name", b"text")]);
@@ -650,38 +618,13 @@ fn hashes_are_verified_by_default() {
     assert!(found.findings.is_empty() && !found.images.is_empty());
 }
 
-/// Collects images before their hash is known.
-struct Early(Collect);
-
-impl Visitor for Early {
-    fn opens(&mut self, _: &Container) -> Enter {
-        Enter::OpenEarly
-    }
-
-    fn enter(&mut self, container: &Container) -> io::Result<()> {
-        self.0.enter(container)
-    }
-
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        self.0.image(image)
-    }
-
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.0.finding(finding)
-    }
-
-    fn leave(&mut self) -> io::Result<()> {
-        self.0.leave()
-    }
-}
-
 #[test]
 fn images_may_be_seen_before_their_hash_is_known() {
     let mut bytes = ccob::compress(&example("bundle.bc"), &ccob::WriteOptions::default()).unwrap();
     let early = |bytes: &[u8]| {
-        let mut early = Early(Collect::default());
+        let mut early = Collect { early: true, ..Collect::default() };
         walk(&mut Cursor::new(bytes), &Options::default(), &mut early).unwrap();
-        early.0
+        early
     };
     let found = early(&bytes);
     assert!(found.findings.is_empty() && !found.images.is_empty());
@@ -710,9 +653,6 @@ fn containers_can_be_skipped() {
         fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
             panic!("{image:?}");
         }
-        fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-            panic!("{finding}");
-        }
         fn leave(&mut self) -> io::Result<()> {
             self.1 += 1;
             Ok(())
@@ -736,10 +676,6 @@ impl Visitor for Lent {
         assert_eq!(bytes[..], [7; 1000]);
         self.count += 1;
         Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        panic!("{finding}");
     }
 }
 

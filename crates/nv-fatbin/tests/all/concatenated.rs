@@ -45,6 +45,7 @@ fn images(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Error> {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn images_lie_in_the_code() {
     let records = [record(80, 0, 8, ""), record(90, 8, 5, "module_1"), record(90, 13, 3, "")];
     let bytes = concatenated(3, &records.concat(), b"\x7fELF1234\x7fELF567");
@@ -67,6 +68,7 @@ fn images_lie_in_the_code() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn tables_are_as_long_as_they_say() {
     let records = record(80, 0, 8, "");
     for (count, expected) in [
@@ -190,6 +192,7 @@ fn images_of_a_kind_are_joined() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn records_with_wrong_places_are_errors() {
     let mut named = record(80, 0, 8, "a name");
     let images_of = |record: &[u8]| images(&concatenated(1, record, b"\x7fELF1234"));

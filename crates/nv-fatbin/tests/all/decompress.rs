@@ -25,6 +25,7 @@ fn compressed(code: &[u8]) -> [(u64, Vec<u8>); 3] {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn every_codec_is_decompressed() {
     let text = b"code code code code code code code code code code code code".repeat(4);
     for (flags, payload) in compressed(&text) {
@@ -38,6 +39,7 @@ fn every_codec_is_decompressed() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn another_size_than_the_entry_says_is_an_error() {
     let text = [9; 100];
     for (flags, payload) in compressed(&text) {
@@ -51,6 +53,7 @@ fn another_size_than_the_entry_says_is_an_error() {
 }
 
 #[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
 fn damaged_payloads_are_errors_or_other_code_of_the_same_size() {
     let text = b"some code that is compressed, some code".to_vec();
     for (flags, payload) in compressed(&text) {

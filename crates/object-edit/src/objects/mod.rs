@@ -6,6 +6,5 @@ pub(crate) mod elf_object;
 mod embed;
 pub(crate) mod error;
 mod strings;
-mod wasm;
 
 pub use embed::{HostObject, NewSections, embed, remove_sections};

@@ -1,10 +1,8 @@
 //! Writing what LLVM writes, and refusing what nobody could read.
 
 use std::borrow::Cow;
-#[cfg(feature = "std")]
-use std::io;
 
-use crate::common::{Told, told};
+use crate::common::told;
 use byte_parts::Part;
 use offload_binary::{
     ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind, OffloadBinary, OffloadKind, binaries,
@@ -269,20 +267,18 @@ fn versions_convert_into_each_other() {
 
 #[test]
 fn damaged_input_does_not_convert() {
-    let data = [llvm_22(), llvm_22()[..152].to_vec()].concat();
-    let text =
-        "offload binary at offset 0xa0: offload binary has size 0xa0, but only 0x98 bytes are left";
-    let expected = (ErrorKind::Truncated, Some(160), text.to_owned());
-    assert_eq!(told(&convert(&data, V2).unwrap_err()), expected);
-    let data = [llvm_22(), b"tail".to_vec()].concat();
-    assert_eq!(
-        told(&convert(&data, V2).unwrap_err()),
+    for (tail, expected) in [
         (
-            ErrorKind::TrailingData,
-            Some(160),
-            "data at offset 0xa0 is neither an offload binary nor zero padding".to_owned()
-        )
-    );
+            &llvm_22()[..152],
+            "Truncated at 0xa0: offload binary at offset 0xa0: offload binary has size 0xa0, but only 0x98 bytes are left",
+        ),
+        (
+            b"tail",
+            "TrailingData at 0xa0: data at offset 0xa0 is neither an offload binary nor zero padding",
+        ),
+    ] {
+        assert_eq!(told(&convert(&[&llvm_22(), tail].concat(), V2).unwrap_err()), expected);
+    }
 }
 
 #[test]
@@ -293,7 +289,10 @@ fn entries_of_all_binaries_count() {
     assert_eq!((error.kind(), error.entry()), (ErrorKind::Nul, Some(2)));
 }
 
-fn refused(version: FormatVersion, entries: &[ImageEntry<'_>]) -> Told {
+const TOO_MANY: &str =
+    "Limit: offload binary would have more than 67108864 bytes of keys and values";
+
+fn refused(version: FormatVersion, entries: &[ImageEntry<'_>]) -> String {
     told(&offload_binary::layout(version, entries).unwrap_err())
 }
 
@@ -302,56 +301,37 @@ fn keys_cannot_hold_nuls() {
     let entries = [ImageEntry::new(0), ImageEntry::new(0).string("a", "").string("b\0\"", "")];
     for version in [V1, V2] {
         let error = refused(version, &entries);
-        let text = "offload binary entry 1 has the key \"b\\x00\\\"\" in string 1, \
+        let text = "Nul: offload binary entry 1 has the key \"b\\x00\\\"\" in string 1, \
                     which cannot be stored with a nul";
-        assert_eq!(error, (ErrorKind::Nul, None, text.to_owned()));
+        assert_eq!(error, text);
     }
 }
 
 #[test]
 fn values_cannot_hold_nuls_in_version_1() {
     let entries = [ImageEntry::new(0).string("key", "a\0")];
-    assert_eq!(refused(V1, &entries).0, ErrorKind::Nul);
+    assert!(refused(V1, &entries).starts_with("Nul: "));
     assert!(offload_binary::layout(V2, &entries).is_ok());
 }
 
 #[test]
 fn sizes_beyond_64_bits_are_errors() {
     let sizes = |sizes: &[u64]| sizes.iter().map(|size| ImageEntry::new(*size)).collect::<Vec<_>>();
+    let beyond =
+        |entry| format!("Limit: offload binary entry {entry} would end beyond the largest offset");
     for version in [V1, V2] {
         let cases: [(u64, &[u64]); 3] =
             [(0, &[u64::MAX]), (1, &[1 << 63, 1 << 63]), (2, &[1 << 62, 1 << 62, 1 << 63])];
         for (entry, list) in cases {
-            assert_eq!(
-                refused(version, &sizes(list)),
-                (
-                    ErrorKind::Limit,
-                    None,
-                    format!("offload binary entry {entry} would end beyond the largest offset")
-                )
-            );
+            assert_eq!(refused(version, &sizes(list)), beyond(entry));
         }
     }
     // The last size that fits: 80 bytes of headers, and a multiple of 8 in total.
     let largest = u64::MAX - 7 - 80;
     let layout = offload_binary::layout(V1, &sizes(&[largest])).unwrap();
     assert_eq!(layout.size(), u64::MAX - 7);
-    assert_eq!(
-        refused(V1, &sizes(&[largest + 1])),
-        (
-            ErrorKind::Limit,
-            None,
-            "offload binary entry 0 would end beyond the largest offset".to_owned()
-        )
-    );
-    assert_eq!(
-        refused(V1, &sizes(&[largest, 0])),
-        (
-            ErrorKind::Limit,
-            None,
-            "offload binary entry 1 would end beyond the largest offset".to_owned()
-        )
-    );
+    assert_eq!(refused(V1, &sizes(&[largest + 1])), beyond(0));
+    assert_eq!(refused(V1, &sizes(&[largest, 0])), beyond(1));
     // Nothing of it is ever in memory.
     assert_eq!(layout.to_vec(&[b""]).unwrap_err().to_string().lines().count(), 1);
 }
@@ -370,14 +350,7 @@ fn too_many_bytes_of_strings_are_an_error() {
     // As much as is allowed, but there only once.
     let layout = offload_binary::layout(V2, std::slice::from_ref(&entry)).unwrap();
     assert!(layout.size() < 2 << 20);
-    assert_eq!(
-        refused(V2, &[entry.string("", "1")]),
-        (
-            ErrorKind::Limit,
-            None,
-            "offload binary would have more than 67108864 bytes of keys and values".to_owned()
-        )
-    );
+    assert_eq!(refused(V2, &[entry.string("", "1")]), TOO_MANY);
 }
 
 #[test]
@@ -406,32 +379,8 @@ fn strings_that_share_bytes_do_not_unfold() {
         put(at + 16, text - 8 - string);
     }
     for version in [V1, V2] {
-        assert_eq!(
-            told(&convert(&data, version).unwrap_err()),
-            (
-                ErrorKind::Limit,
-                None,
-                "offload binary would have more than 67108864 bytes of keys and values".to_owned()
-            )
-        );
+        assert_eq!(told(&convert(&data, version).unwrap_err()), TOO_MANY);
     }
-}
-
-#[cfg(feature = "std")]
-#[test]
-fn faults_of_reader_and_writer_are_passed_on() {
-    struct Broken;
-    impl io::Read for Broken {
-        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
-            Err(io::ErrorKind::ConnectionReset.into())
-        }
-    }
-    let layout = offload_binary::layout(V1, &[ImageEntry::new(2)]).unwrap();
-    let error = layout.write_to(io::sink(), [Broken]).unwrap_err();
-    assert_eq!(io::Error::from(error).kind(), io::ErrorKind::ConnectionReset);
-    let mut full = [0; 81];
-    let error = layout.write_to(&mut full[..], [&b"12"[..]]).unwrap_err();
-    assert_eq!(io::Error::from(error).kind(), io::ErrorKind::WriteZero);
 }
 
 /// Strings that often end each other.
@@ -476,19 +425,6 @@ proptest! {
     }
 
     #[test]
-    fn values_of_version_2_are_any_bytes(
-        mut images in images(),
-        value in prop::collection::vec(0..3_u8, 0..6),
-    ) {
-        for (entry, _) in &mut images {
-            entry.strings.push((Cow::Borrowed(b"k"), value.clone().into()));
-        }
-        let images = borrowed(&images);
-        let bytes = write(V2, &images);
-        prop_assert_eq!(&read(&bytes), &images);
-    }
-
-    #[test]
     fn converting_in_both_directions_changes_nothing(images in images()) {
         let images = borrowed(&images);
         let (v1, v2) = (write(V1, &images), write(V2, &images));
@@ -496,25 +432,5 @@ proptest! {
         prop_assert_eq!(&convert(&v2, V1).unwrap(), &v1);
         prop_assert_eq!(&convert(&v1, V1).unwrap(), &v1);
         prop_assert_eq!(&convert(&v2, V2).unwrap(), &v2);
-    }
-
-    #[test]
-    fn no_input_makes_converting_panic(
-        images in images(),
-        at in any::<prop::sample::Index>(),
-        byte in any::<u8>(),
-    ) {
-        for version in [V1, V2] {
-            let mut bytes = write(version, &borrowed(&images));
-            if !bytes.is_empty() {
-                let at = at.index(bytes.len());
-                bytes[at] = byte;
-            }
-            for version in [V1, V2] {
-                if let Ok(converted) = convert(&bytes, version) {
-                    prop_assert_eq!(read(&converted), read(&bytes));
-                }
-            }
-        }
     }
 }

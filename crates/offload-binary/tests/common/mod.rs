@@ -1,10 +1,8 @@
 //! Helpers of the tests.
 
-use offload_binary::{Error, ErrorKind};
+use offload_binary::Error;
 
 /// Contents of an error: its kind, its offset and its text.
-pub(crate) type Told = (ErrorKind, Option<u64>, String);
-
-pub(crate) fn told(error: &Error) -> Told {
-    (error.kind(), error.offset(), error.to_string())
+pub(crate) fn told(error: &Error) -> String {
+    samples::table::told(error.kind(), error.offset(), error)
 }

@@ -1,8 +1,7 @@
 //! Reading what LLVM writes, and what nobody should have written.
 
 mod concatenated;
-mod malformed_entries;
-mod malformed_header;
+mod malformed;
 mod prefix;
-mod samples;
+pub(crate) mod samples;
 mod valid;

@@ -1,9 +1,7 @@
 //! Offload binaries as other tools wrote them, and how to change them.
 
-use offload_binary::{Entry, OffloadBinary};
+use offload_binary::{Entry, Error, OffloadBinary};
 use samples::hex;
-
-use crate::common::{Told, told};
 
 /// Two binaries as yaml2obj of LLVM 22 writes them: a SPIR-V image for SYCL with an unknown flag,
 /// the keys `triple` (`spirv64`) and `compile-opts` (empty) and the content 03 02; and an entry
@@ -49,8 +47,8 @@ pub(crate) fn with(data: Vec<u8>, at: usize, value: u64) -> Vec<u8> {
     data.tap(|data| put(data, at, value))
 }
 
-pub(crate) fn error(data: &[u8]) -> Told {
-    told(&OffloadBinary::parse(data).unwrap_err())
+pub(crate) fn error(data: &[u8]) -> Error {
+    OffloadBinary::parse(data).unwrap_err()
 }
 
 pub(crate) fn only(data: &[u8]) -> Entry<'_> {
@@ -61,9 +59,7 @@ pub(crate) fn only(data: &[u8]) -> Entry<'_> {
 
 // Fields of the samples.
 pub(crate) const SIZE: usize = 8;
-pub(crate) const ENTRIES: usize = 16;
 pub(crate) const EXTENT: usize = 24;
-pub(crate) const STRING_OFFSET: usize = 40;
 pub(crate) const STRING_COUNT: usize = 48;
 pub(crate) const IMAGE_OFFSET: usize = 56;
 pub(crate) const IMAGE_SIZE: usize = 64;

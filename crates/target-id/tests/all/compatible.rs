@@ -1,6 +1,5 @@
 //! Compatibility of code objects with targets, case by case; `specification.rs` has the rules.
 
-use target_id::llvm::debug_text;
 use target_id::{
     ErrorKind, Feature, NvidiaArch, OffloadKind, Options, Setting, Target, TargetId, Triple,
     Verdict, compatible, compatible_with_options,
@@ -156,7 +155,6 @@ fn nvidia_architectures_cover_newer_ones() {
         let verdict = compatible(&cuda(code), &open(gpu));
         assert_eq!(verdict, Verdict::NvidiaCovers { code_object: arch(code), target: arch(gpu) });
         assert!(verdict.is_compatible() && !verdict.is_strict());
-        assert_eq!(debug_text(&verdict), "Incompatible: Processor mismatch");
     }
     for (code, gpu) in [("sm_86", "sm_80"), ("sm_75", "sm_86"), ("compute_90", "sm_89")] {
         let differ = Verdict::ProcessorMismatch { code_object: code.into(), target: gpu.into() };
@@ -263,75 +261,28 @@ fn best_match_first() {
     assert_eq!(ranks.last(), Some(&u32::MAX));
 }
 
+/// `specification.rs` judges the debug texts.
 #[test]
-fn verdicts_have_a_sentence_and_a_debug_text() {
-    let not =
-        "Incompatible: Value of CodeObject's non-ANY feature is not matching with Target feature's";
-    for (code_object, device, sentence, debug) in [
-        ("gfx90a", "gfx90a", "is for this very target", "Compatible: Exact match:"),
-        (
-            "gfx90a:",
-            "gfx90a",
-            "is for this target, spelled differently",
-            "Compatible: Target IDs are compatible",
-        ),
-        (
-            "gfx90a",
-            "gfx90a:xnack+:sramecc+",
-            "runs with sramecc and xnack on or off",
-            "Compatible: Target IDs are compatible",
-        ),
-        (
-            "gfx9-generic",
-            "gfx906",
-            "is generic code, gfx9-generic covers gfx906",
-            "Incompatible: Processor mismatch",
-        ),
-        (
-            "gfx9-generic",
-            "gfx906:xnack+",
-            "is generic code, gfx9-generic covers gfx906",
-            "Incompatible: Processor mismatch",
-        ),
-        (
-            "gfx90a:xnack+",
-            "gfx90a:xnack-",
-            "needs xnack on, the device has it off",
-            &format!("{not} non-ANY value"),
-        ),
-        (
-            "gfx90a:sramecc-",
-            "gfx90a:xnack-",
-            "needs sramecc off, the target leaves it open",
-            &format!("{not} ANY value"),
-        ),
-        (
-            "gfx90a:xnack+",
-            "gfx90a",
-            "needs xnack on, the target leaves it open",
-            "Incompatible: CodeObject has more features than target",
-        ),
-        ("gfx90a", "gfx908", "is for gfx90a, not for gfx908", "Incompatible: Processor mismatch"),
-        (
-            "gfx90a",
-            "",
-            "cannot be compared: the target names no processor",
-            "Incompatible: Processor mismatch",
-        ),
-        (
-            "gfx906+xnack",
-            "gfx906",
-            "cannot be compared: target ID \"gfx906+xnack\" is spelled as in code object V2 or V3; since V4 it is written \"gfx906:sramecc-:xnack+\"",
-            "Incompatible: Processor mismatch",
-        ),
+fn verdicts_have_a_sentence() {
+    let old = "cannot be compared: target ID \"gfx906+xnack\" is spelled as in code object V2 or V3; \
+               since V4 it is written \"gfx906:sramecc-:xnack+\"";
+    for (code_object, device, sentence) in [
+        ("gfx90a", "gfx90a", "is for this very target"),
+        ("gfx90a:", "gfx90a", "is for this target, spelled differently"),
+        ("gfx90a", "gfx90a:xnack+:sramecc+", "runs with sramecc and xnack on or off"),
+        ("gfx9-generic", "gfx906", "is generic code, gfx9-generic covers gfx906"),
+        ("gfx9-generic", "gfx906:xnack+", "is generic code, gfx9-generic covers gfx906"),
+        ("gfx90a:xnack+", "gfx90a:xnack-", "needs xnack on, the device has it off"),
+        ("gfx90a:sramecc-", "gfx90a:xnack-", "needs sramecc off, the target leaves it open"),
+        ("gfx90a:xnack+", "gfx90a", "needs xnack on, the target leaves it open"),
+        ("gfx90a", "gfx908", "is for gfx90a, not for gfx908"),
+        ("gfx90a", "", "cannot be compared: the target names no processor"),
+        ("gfx906+xnack", "gfx906", old),
     ] {
-        let verdict = verdict(code_object, device);
-        assert_eq!(verdict.to_string(), sentence);
-        assert_eq!(debug_text(&verdict), debug);
+        assert_eq!(verdict(code_object, device).to_string(), sentence);
     }
     let kinds = compatible(&hip("gfx906"), &target("openmp", "amdgcn-amd-amdhsa-", "gfx906"));
     assert_eq!(kinds.to_string(), "is for hip, not for openmp");
-    assert_eq!(debug_text(&kinds), "Incompatible: Kind/Triple mismatch");
 }
 
 #[test]

@@ -4,6 +4,7 @@
     unreachable_pub,
     clippy::unwrap_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "included by tests; a panic fails the test"
 )]
 
@@ -14,9 +15,11 @@ pub mod place;
 pub use installed::tool;
 pub use machine::new_command;
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde::Deserialize;
 
@@ -100,6 +103,23 @@ pub fn llvm_library() -> PathBuf {
     path.unwrap_or(tool)
 }
 
+/// The command of a tool of LLVM 22.
+pub fn llvm_command(tool: &str) -> Command {
+    new_command(llvm(tool))
+}
+
+/// Runs a command that must succeed, and returns what it prints.
+pub fn printed(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs a program in a directory, where it must succeed, and returns what it prints.
+pub fn printed_in(program: impl AsRef<OsStr>, args: &[&str], directory: &Path) -> String {
+    printed(new_command(program).args(args).current_dir(directory))
+}
+
 /// Runs a tool in a directory, with something on standard input.
 pub fn run_with(tool: &str, place: &Path, args: &[&str], input: &[u8]) -> Output {
     let mut child = new_command(tool)
@@ -113,6 +133,21 @@ pub fn run_with(tool: &str, place: &Path, args: &[&str], input: &[u8]) -> Output
     // A tool that does not read may be gone already.
     let _ = child.stdin.take().unwrap().write_all(input);
     child.wait_with_output().unwrap()
+}
+
+/// The files in a directory and those below it, by name, with their contents.
+pub fn files_in(directory: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type().unwrap().is_dir() {
+            let inner = files_in(&entry.path()).into_iter();
+            files.extend(inner.map(|(file, bytes)| (format!("{name}/{file}"), bytes)));
+        } else {
+            files.insert(name, std::fs::read(entry.path()).unwrap_or_default());
+        }
+    }
+    files
 }
 
 /// A shipped example file.
@@ -137,7 +172,7 @@ pub fn all_data() -> Vec<PathBuf> {
     files
 }
 
-pub fn offload<A: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = A>) -> Output {
+pub fn offload<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Output {
     new_command(tool("offload")).args(args).output().unwrap()
 }
 

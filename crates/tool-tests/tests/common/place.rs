@@ -21,16 +21,18 @@ impl Place {
         self.0.path().join(name)
     }
 
-    pub fn put(&self, name: &str, bytes: &[u8]) -> String {
+    pub fn put(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         fs::write(self.path(name), bytes).unwrap();
         name.into()
     }
 
     pub fn try_run(&self, tool: impl AsRef<Path>, arguments: &[&str]) -> Output {
         let tool = tool.as_ref();
-        let output = new_command(tool).args(arguments).current_dir(self.0.path()).output();
-        assert!(output.is_ok(), "{}: {output:?}", tool.display());
-        output.unwrap()
+        let mut command = new_command(tool);
+        command.args(arguments).current_dir(self.0.path());
+        // Otherwise the host runs what devices do not.
+        let output = command.env("OMP_TARGET_OFFLOAD", "MANDATORY").output();
+        output.unwrap_or_else(|error| panic!("{}: {error}", tool.display()))
     }
 
     /// Runs a tool that must succeed and have nothing to say against it.

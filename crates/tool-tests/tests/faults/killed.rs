@@ -46,16 +46,11 @@ fn is_by(status: ExitStatus, signal: Signal) -> bool {
 
 /// A bundle of this number of images.
 fn write_bundle(path: &Path, images: u64) {
-    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
-    bundle.extend(images.to_le_bytes());
+    let ids = (0..images).map(|image| format!("hip-amdgcn-amd-amdhsa-n{image}-gfx906"));
+    let ids: Vec<_> = ids.collect();
     let size = 32 + images * 80;
-    for image in 0..images {
-        let id = format!("hip-amdgcn-amd-amdhsa-n{image}-gfx906");
-        for number in [size + image, 1, id.len() as u64] {
-            bundle.extend(number.to_le_bytes());
-        }
-        bundle.extend(id.as_bytes());
-    }
+    let entries: Vec<_> = ids.iter().zip(size..).map(|(id, at)| (&**id, at, 1)).collect();
+    let mut bundle = samples::bundle::header(&entries);
     bundle.resize(usize::try_from(size + images).unwrap(), b'x');
     fs::write(path, bundle).unwrap();
 }

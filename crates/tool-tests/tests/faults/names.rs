@@ -272,14 +272,7 @@ fn texts_from_files_are_escaped() {
         format!("hipv4-amdgcn-amd-amdhsa--gfx906{odd}"),
         "host-x86_64-unknown-linux-gnu-".to_owned(),
     ];
-    let mut bundle = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
-    bundle.extend((ids.len() as u64).to_le_bytes());
-    for (id, size) in ids.iter().zip([4_u64, 0]) {
-        for number in [4096, size, id.len() as u64] {
-            bundle.extend(number.to_le_bytes());
-        }
-        bundle.extend(id.as_bytes());
-    }
+    let mut bundle = samples::bundle::header(&[(&ids[0], 4096, 4), (&ids[1], 4096, 0)]);
     bundle.resize(4096, 0);
     bundle.extend(b"code");
     let name = format!("in{odd}");

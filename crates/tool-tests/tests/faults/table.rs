@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use samples::ar;
+use samples::bundle::{self, GFX1100};
 
 use crate::common::machine::{stops_while_writing, wait_for};
 use crate::common::{data, new_command};
@@ -274,12 +275,7 @@ pub fn thin_archive(member: &[u8], size: u64) -> Vec<u8> {
 
 /// Writes a bundle with one image of this many bytes, all holes.
 pub fn large_bundle(inputs: &Inputs, size: u64) {
-    let id = "hipv4-amdgcn-amd-amdhsa--gfx1100";
-    let mut header = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
-    for number in [1, 4096, size, id.len() as u64] {
-        header.extend(number.to_le_bytes());
-    }
-    header.extend(id.as_bytes());
+    let header = bundle::header(&[(GFX1100, 4096, size)]);
     let mut file = File::create(inputs.path("large")).unwrap();
     file.write_all(&header).unwrap();
     file.set_len(4096 + size).unwrap();

@@ -63,11 +63,7 @@ fn damage(family: &mut Family, base: &[u8], images: &[Held]) {
     family.holds("mode without digits", with(base, 8 + 40, b"rwxrwxrw"), images);
     for junk in [&b"x"[..], b"\n", b"\0", b"junk of some length", &[b'\n'; 59], &[b' '; 60]] {
         let name: String = junk.escape_ascii().to_string().chars().take(20).collect();
-        family.add(
-            format!("{name} after the end"),
-            joined(&[base, junk]),
-            Truth::Part(images.to_vec()),
-        );
+        family.part(format!("{name} after the end"), joined(&[base, junk]), images);
     }
     family.refused("a header alone after the end", joined(&[base, &header("x.o/", 100)]));
 }
@@ -77,7 +73,7 @@ pub fn archives() -> Family {
     let (base, images) = sample();
     damage(&mut family, &base, &images);
     family.holds("magic alone", MAGIC.to_vec(), &[]);
-    family.add("magic without its newline", with(&base, 7, b"\r"), Truth::Part(images.clone()));
+    family.part("magic without its newline", with(&base, 7, b"\r"), &images);
     family.add("magic cut", MAGIC[..7].to_vec(), Truth::Any);
     let (object, one) = object_with_package("gfx906");
 
@@ -95,16 +91,8 @@ pub fn archives() -> Family {
     family.refused("long name without a table", archive(&[&member("/0", &object)]));
     family.refused("table behind the name", archive(&[&member("/0", &object), &table]));
     let open = member("//", b"a_name_that_is_not_ended");
-    family.add(
-        "long name not ended",
-        archive(&[&open, &member("/0", &object)]),
-        Truth::Part(one.clone()),
-    );
-    family.add(
-        "two tables of names",
-        archive(&[&table, &table, &member("/0", &object)]),
-        Truth::Part(one.clone()),
-    );
+    family.part("long name not ended", archive(&[&open, &member("/0", &object)]), &one);
+    family.part("two tables of names", archive(&[&table, &table, &member("/0", &object)]), &one);
     family.refused("table of names beyond the end", archive(&[&header("//", "5000"), b"name/\n"]));
 
     // BSD's names, which are part of the contents.
@@ -120,11 +108,7 @@ pub fn archives() -> Family {
     let beyond = (content.len() + 1).to_string();
     family.refused("BSD name longer than the member", bsd(&beyond, content.len(), &content));
     // Or a file that is called `#1`.
-    family.add(
-        "BSD name without a length",
-        bsd("", content.len(), &content),
-        Truth::Part(one.clone()),
-    );
+    family.part("BSD name without a length", bsd("", content.len(), &content), &one);
     let whole = content.len().to_string();
     family.holds("BSD name that is the whole member", bsd(&whole, content.len(), &content), &[]);
 
@@ -138,29 +122,24 @@ pub fn archives() -> Family {
     let second = archive(&[&member("/", &[0; 4]), &header("/", "5000"), &object]);
     family.refused("second index beyond the end", second);
     let index = [&5_000_000_u32.to_be_bytes()[..], &[0; 8]].concat();
-    let symbols =
-        |table: &[u8], name: &str| archive(&[&member(name, table), &member("one.o/", &object)]);
-    family.add("index of five million symbols", symbols(&index, "/"), Truth::Part(one.clone()));
-    family.add("index of 2^32-1 symbols", symbols(&[0xff; 12], "/"), Truth::Part(one.clone()));
-    family.add("empty index", symbols(b"", "/"), Truth::Part(one.clone()));
-    family.add(
-        "index of 2^64-1 symbols",
-        symbols(&[0xff; 16], "/SYM64/"),
-        Truth::Part(one.clone()),
-    );
-    family.add(
-        "BSD index of 4 GiB",
-        symbols(&[0xf8, 0xff, 0xff, 0xff, 0, 0, 0, 0], "__.SYMDEF"),
-        Truth::Part(one.clone()),
-    );
-    family.add("BSD index, cut", symbols(b"\x08\0\0", "__.SYMDEF"), Truth::Part(one.clone()));
+    for (what, index_name, table) in [
+        ("index of five million symbols", "/", &index[..]),
+        ("index of 2^32-1 symbols", "/", &[0xff; 12]),
+        ("empty index", "/", b""),
+        ("index of 2^64-1 symbols", "/SYM64/", &[0xff; 16]),
+        ("BSD index of 4 GiB", "__.SYMDEF", &[0xf8, 0xff, 0xff, 0xff, 0, 0, 0, 0]),
+        ("BSD index, cut", "__.SYMDEF", b"\x08\0\0"),
+    ] {
+        let bytes = archive(&[&member(index_name, table), &member("one.o/", &object)]);
+        family.part(what, bytes, &one);
+    }
 
     for name in
         ["../../../../../../tmp/offload-hostile/", "/", "", "a\nb/", "\u{1b}[2J/", "\0/", "a/b/c/"]
     {
         let Some(name) = name.get(..name.len().min(16)) else { continue };
         let bytes = archive(&[&member(name, &object), &member("one.o/", &object)]);
-        family.add(format!("member {name:?}"), bytes, Truth::Part([&one[..], &one].concat()));
+        family.part(format!("member {name:?}"), bytes, &[&one[..], &one].concat());
     }
     family.holds(
         "empty member",

@@ -3,7 +3,7 @@
 use samples::bits::{BLOCKINFO, Bits, MODULE, module};
 use samples::{example, with};
 
-use super::{Family, Form, Held, Truth, joined};
+use super::{Family, Form, Held, joined};
 
 /// A module that clang wrote, and what it embeds.
 pub fn sample() -> (Vec<u8>, Vec<Held>) {
@@ -104,14 +104,14 @@ pub fn bitcode() -> Family {
             }
             bits.fixed(4, 4).vbr(len, 6).align().fixed(0, 64).done();
         });
-        family.add(name, bytes, Truth::Part(vec![]));
+        family.part(name, bytes, &[]);
     }
     let info = module(|bits| {
         bits.block(4, BLOCKINFO, |bits| {
             bits.record(1, &[u64::MAX]).record(1, &[1 << 32]).record(1, &[]);
         });
     });
-    family.add("abbreviations for block 2^64-1", info, Truth::Part(vec![]));
+    family.part("abbreviations for block 2^64-1", info, &[]);
     // Magic, version, offset, size, CPU type; then the bitcode.
     let wrapper = |offset: u32, size: u32| {
         let words = [0x0b17_c0de, 0, offset, size, 7];

@@ -166,7 +166,7 @@ pub fn streams() -> Family {
         );
         for at in [stream_at, stream_at + 4, (stream_at + base.len()) / 2, base.len() - 1] {
             let damaged = with(&base, at, &[!base[at]]);
-            family.add(format!("{name}byte {at} damaged"), damaged, Truth::Part(images.clone()));
+            family.part(format!("{name}byte {at} damaged"), damaged, &images);
         }
         let other = bundle(&[(GFX906, b"other code")], 1);
         let text = packed(b"a text, and no bundle", version, method);

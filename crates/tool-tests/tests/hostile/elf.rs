@@ -55,7 +55,6 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
     let len = base.len() as u64;
     let table = u64::from_le_bytes(base[40..48].try_into().unwrap());
     let at = |section: usize, field: usize| table as usize + section * 64 + field;
-    let unknown = || Truth::Part(images.to_vec());
 
     let offsets = [1, 8, 63, table + 8, table + 64, len - 1, len, len + 1];
     family.field(
@@ -64,7 +63,7 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
         40,
         &[&offsets[..], &WILD, &[u64::MAX - 255]].concat(),
     );
-    family.add("no section headers", with(base, 40, &longs(&[0])), unknown());
+    family.part("no section headers", with(base, 40, &longs(&[0])), images);
     for size in [0_u16, 1, 40, 63, 65, 128, 0xffff] {
         family.refused(
             format!("section headers of {size} bytes"),
@@ -76,7 +75,7 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
     }
     // None is the number in the first header's size; the table of names is in its link.
     let extended = with(base, 60, &[0, 0]);
-    family.add("number of section headers is in none", extended.clone(), unknown());
+    family.part("number of section headers is in none", extended.clone(), images);
     family.holds(
         "number of section headers elsewhere",
         with(&extended, at(0, SIZE), &longs(&[4])),
@@ -87,10 +86,10 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
         family.refused(format!("{count:#x} section headers, said elsewhere"), bytes);
     }
     for index in [0_u16, 1, 4, 0x7fff, 0xff00, 0xfffe] {
-        family.add(
+        family.part(
             format!("names in section {index}"),
             with(base, 62, &index.to_le_bytes()),
-            unknown(),
+            images,
         );
     }
     let elsewhere = with(base, 62, &[0xff, 0xff]);
@@ -105,7 +104,7 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
         let bytes = with(base, at(2, NAME), &name.to_le_bytes());
         family.refused(format!("name of the section at {name:#x}"), bytes);
         let bytes = with(base, at(1, NAME), &name.to_le_bytes());
-        family.add(format!("name of another section at {name:#x}"), bytes, unknown());
+        family.part(format!("name of another section at {name:#x}"), bytes, images);
     }
     family.refused("names beyond the end", with(base, at(3, OFFSET), &longs(&[len])));
     family.refused("names of 2^63 bytes", with(base, at(3, SIZE), &longs(&[1 << 63])));
@@ -125,11 +124,11 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
         family.refused(format!("section cut to {size} bytes"), bytes);
     }
     // A scan finds what no section names.
-    family.add("section of no bytes", with(base, at(2, SIZE), &longs(&[0])), unknown());
-    family.add(
+    family.part("section of no bytes", with(base, at(2, SIZE), &longs(&[0])), images);
+    family.part(
         "section without contents (NOBITS)",
         with(base, at(2, TYPE), &8_u32.to_le_bytes()),
-        unknown(),
+        images,
     );
     for (name, field, value) in [
         ("link", LINK, 0xffff_u64),
@@ -142,11 +141,7 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
     ] {
         family.holds(name, with(base, at(2, field), &longs(&[value])), images);
     }
-    family.add(
-        "compressed, without a header",
-        with(base, at(2, FLAGS), &longs(&[0x800])),
-        unknown(),
-    );
+    family.part("compressed, without a header", with(base, at(2, FLAGS), &longs(&[0x800])), images);
     for (name, place, byte) in [
         ("class 0", 4, 0),
         ("class 1 (32 bits)", 4, 1),
@@ -160,11 +155,11 @@ fn headers(family: &mut Family, base: &[u8], images: &[Held]) {
         ("unknown machine", 18, 0xff),
         ("code for AMD's GPUs", 18, 224),
     ] {
-        family.add(name, with(base, place, &[byte]), unknown());
+        family.part(name, with(base, place, &[byte]), images);
     }
     family.holds("program headers at 2^64-1", with(base, 32, &longs(&[u64::MAX])), images);
     let programs = with(&with(base, 32, &longs(&[u64::MAX])), 54, &[56, 0, 0xff, 0xff]);
-    family.add("65535 program headers at 2^64-1", programs, unknown());
+    family.part("65535 program headers at 2^64-1", programs, images);
     family.holds("junk after the file", joined(&[base, b"junk"]), images);
 }
 

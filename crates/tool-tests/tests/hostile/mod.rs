@@ -164,6 +164,11 @@ impl Family {
         self.add(name, bytes, Truth::Holds(images.to_vec()));
     }
 
+    /// Some of these images may be found, or a fault.
+    pub fn part(&mut self, name: impl Into<String>, bytes: Vec<u8>, images: &[Held]) {
+        self.add(name, bytes, Truth::Part(images.to_vec()));
+    }
+
     /// Malformed by each of these values of a field of eight bytes.
     pub fn field(&mut self, name: &str, base: &[u8], at: usize, values: &[u64]) {
         for value in values.iter().copied().collect::<std::collections::BTreeSet<_>>() {

@@ -51,7 +51,7 @@ pub fn coff() -> Family {
         family.refused(format!("{count} sections"), bytes);
     }
     let large = with(&base, 16, &[0xff, 0xff]);
-    family.add("optional header of 65535 bytes", large, Truth::Part(images.clone()));
+    family.part("optional header of 65535 bytes", large, &images);
     for name in [
         &b"/16\0\0\0\0\0"[..],
         b"/9999999",
@@ -61,9 +61,9 @@ pub fn coff() -> Family {
         b"//______",
     ] {
         let bytes = with(&base, section, name);
-        family.add(format!("name {}", name.escape_ascii()), bytes, Truth::Part(images.clone()));
+        family.part(format!("name {}", name.escape_ascii()), bytes, &images);
     }
-    family.add("no sections", with(&base, 2, &[0, 0]), Truth::Part(images.clone()));
+    family.part("no sections", with(&base, 2, &[0, 0]), &images);
     let start = find(&base, b"__CLANG_OFFLOAD_BUNDLE__");
     family.refused("malformed bundle", with(&base, start + 24, &longs(&[1 << 32])));
     family.holds("relocations beyond the end", with(&base, section + 24, &[0xff; 4]), &images);
@@ -143,7 +143,7 @@ pub fn mach_o() -> Family {
     family.refused("universal, slices that overlap", fat(2, &[slice(64, len), slice(65, len - 1)]));
     for count in [1000, 1 << 20, u32::MAX] {
         let bytes = fat(count, &[slice(64, len)]);
-        family.add(format!("universal, {count} slices"), bytes, Truth::Part(images.clone()));
+        family.part(format!("universal, {count} slices"), bytes, &images);
     }
     family
 }
@@ -191,7 +191,7 @@ pub fn wasm() -> Family {
     family.refused("malformed bundle", with(&base, 8 + 3 + 12 + 24, &longs(&[1 << 32])));
     let many = module(&[0, 1, 0].repeat(20_000));
     family.holds("twenty thousand sections", many, &[]);
-    family.add("another version", with(&base, 4, &[0x0d, 0, 1, 0]), Truth::Part(images));
+    family.part("another version", with(&base, 4, &[0x0d, 0, 1, 0]), &images);
     family
 }
 
@@ -224,10 +224,10 @@ pub fn pe() -> Family {
     // The smaller of its two sizes is in memory.
     for size in [len, 1 << 31, u32::MAX] {
         let bytes = with(&base, section + 16, &size.to_le_bytes());
-        family.add(format!("section of size {size:#x}"), bytes, Truth::Part(images.clone()));
+        family.part(format!("section of size {size:#x}"), bytes, &images);
     }
     let other = with(&base, header + 24, &0x10b_u16.to_le_bytes());
-    family.add("optional header of 32 bits", other, Truth::Part(images));
+    family.part("optional header of 32 bits", other, &images);
     for magic in [0_u16, 0xffff] {
         let bytes = with(&base, header + 24, &magic.to_le_bytes());
         family.refused(format!("optional header's magic {magic:#x}"), bytes);
@@ -241,6 +241,6 @@ pub fn pe() -> Family {
     family.add("DOS header alone", base[..64].to_vec(), Truth::Any);
     family.add("two bytes", b"MZ".to_vec(), Truth::Any);
     let tiny = [held("", b"")];
-    family.add("MZ and nothing", [&b"MZ"[..], &[0; 62]].concat(), Truth::Part(tiny.to_vec()));
+    family.part("MZ and nothing", [&b"MZ"[..], &[0; 62]].concat(), &tiny);
     family
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test includes this and uses a part")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a panic fails the test")]
 
-use crate::common::new_command;
+use crate::common::{files_in, new_command};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
@@ -89,8 +89,7 @@ pub fn run(program: &Path, args: &[String], inputs: &[(&str, &[u8])], limits: Li
         }
     };
     let written = [&out, &err].map(|file| fs::metadata(file).unwrap().len());
-    let mut files = BTreeMap::new();
-    collect(&here, "", &mut files);
+    let mut files = files_in(&here);
     files.retain(|name, _| !inputs.iter().any(|(input, _)| input == name));
     let largest = files.values().map(|file| file.len() as u64).chain(written).max();
     let end = match status.map(|status| (status.code(), status.signal())) {
@@ -104,15 +103,4 @@ pub fn run(program: &Path, args: &[String], inputs: &[(&str, &[u8])], limits: Li
     };
     let stderr = String::from_utf8_lossy(&fs::read(err).unwrap()).into_owned();
     Run { end, stdout: fs::read(out).unwrap(), stderr, files }
-}
-
-fn collect(place: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
-    for entry in fs::read_dir(place).unwrap().map(Result::unwrap) {
-        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        if entry.file_type().unwrap().is_dir() {
-            collect(&entry.path(), &format!("{name}/"), files);
-        } else {
-            drop(files.insert(name, fs::read(entry.path()).unwrap_or_default()));
-        }
-    }
 }

@@ -3,20 +3,8 @@
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::common;
-use crate::common::new_command;
-
-fn llvm(tool: &str) -> Command {
-    new_command(common::llvm(tool))
-}
-
-/// Runs a tool that must succeed.
-fn run(command: &mut Command) {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-}
+use crate::common::{llvm_command as llvm, printed as run};
 
 /// A directory whose files are bitcode to compare.
 struct Place(tempfile::TempDir);

@@ -6,14 +6,11 @@ use std::path::{Path, PathBuf};
 
 use fat_object::image_target;
 
-use crate::common;
-use crate::common::new_command;
+use crate::common::{llvm_command, printed};
 
 /// Runs a tool of LLVM's that must succeed, and returns what it prints.
 fn run(tool: &str, args: &[&str], files: &[&Path]) -> String {
-    let output = new_command(common::llvm(tool)).args(args).args(files).output().unwrap();
-    assert!(output.status.success(), "{tool}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+    printed(llvm_command(tool).args(args).args(files))
 }
 
 /// The processors that functions name, each once.

@@ -134,67 +134,31 @@ fn archives_are_unbundled_alike() {
 fn environment_variables_mean_the_same() {
     let bundle = "-type=bc -targets=H,D -input=in/text0 -input=in/large -output=out";
     let mut commands = Vec::new();
+    let values = ["", "0", "1", "2", "3", "02", "0x2", "4", "-1", "9", "true", "65536", "2 "];
     for variable in VARIABLES {
-        for value in [
-            "",
-            "0",
-            "1",
-            "2",
-            "3",
-            "02",
-            "0x2",
-            "4",
-            "-1",
-            "9",
-            "true",
-            "65536",
-            "2 ",
-            "99999999999",
-        ] {
+        for value in values.into_iter().chain(["99999999999"]) {
             commands.push((vec![(variable, value)], format!("{bundle} -verbose -compress")));
         }
     }
+    let list = "-type=bc -list -input=bundle.ccob";
     for value in ["1", "0", "2", "x"] {
-        commands.push((vec![("OFFLOAD_BUNDLER_COMPRESS", value)], bundle.to_owned()));
-        commands
-            .push((vec![("OFFLOAD_BUNDLER_COMPRESS", value)], format!("{bundle} -compress=false")));
-        commands.push((vec![("OFFLOAD_BUNDLER_COMPRESS", value)], format!("{bundle} -compress")));
-        let list = "-type=bc -list -input=bundle.ccob";
+        let compress = ("OFFLOAD_BUNDLER_COMPRESS", value);
+        let verbose = ("OFFLOAD_BUNDLER_VERBOSE", value);
+        let level = ("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", value);
+        let version = ("COMPRESSED_BUNDLE_FORMAT_VERSION", value);
+        for options in ["", " -compress=false", " -compress"] {
+            commands.push((vec![compress], format!("{bundle}{options}")));
+        }
         for variable in VARIABLES {
             commands.push((vec![(variable, value)], list.to_owned()));
         }
-        commands.push((vec![("OFFLOAD_BUNDLER_VERBOSE", value)], format!("{list} -verbose=0")));
-        commands.push((
-            vec![
-                ("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", value),
-                ("COMPRESSED_BUNDLE_FORMAT_VERSION", value),
-            ],
-            format!("{bundle} -verbose -compress -compression-level=5"),
-        ));
-        commands.push((
-            vec![
-                ("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", value),
-                ("COMPRESSED_BUNDLE_FORMAT_VERSION", value),
-            ],
-            "-bogus".to_owned(),
-        ));
-        commands.push((
-            vec![
-                ("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", value),
-                ("COMPRESSED_BUNDLE_FORMAT_VERSION", value),
-            ],
-            "--help".to_owned(),
-        ));
-        commands.push((
-            vec![
-                ("OFFLOAD_BUNDLER_IGNORE_ENV_VAR", "1"),
-                ("OFFLOAD_BUNDLER_COMPRESS", value),
-                ("OFFLOAD_BUNDLER_VERBOSE", value),
-                ("OFFLOAD_BUNDLER_COMPRESSION_LEVEL", value),
-                ("COMPRESSED_BUNDLE_FORMAT_VERSION", value),
-            ],
-            bundle.to_owned(),
-        ));
+        commands.push((vec![verbose], format!("{list} -verbose=0")));
+        let options = "-verbose -compress -compression-level=5";
+        for line in [&format!("{bundle} {options}"), "-bogus", "--help"] {
+            commands.push((vec![level, version], line.to_owned()));
+        }
+        let ignored = ("OFFLOAD_BUNDLER_IGNORE_ENV_VAR", "1");
+        commands.push((vec![ignored, compress, verbose, level, version], bundle.to_owned()));
     }
     all(0..commands.len(), |nth| {
         let (variables, text) = &commands[nth];

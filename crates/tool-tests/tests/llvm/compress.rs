@@ -2,12 +2,11 @@
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::common::{llvm, llvm_library, new_command, offload, stderr};
+use crate::common::{llvm, llvm_library, printed_in, tool};
 
 const IDS: [&str; 3] = [
     "host-x86_64-unknown-linux-gnu-",
@@ -15,86 +14,63 @@ const IDS: [&str; 3] = [
     "hipv4-amdgcn-amd-amdhsa--gfx1100",
 ];
 
-fn bundler(args: &[String]) {
-    let output = new_command(llvm("clang-offload-bundler")).args(args).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+fn bundler(place: &Path, args: &[&str]) {
+    printed_in(llvm("clang-offload-bundler"), &[&["-type=o"], args].concat(), place);
 }
 
-fn ours(args: &[&OsStr]) {
-    let output = offload(args);
-    assert!(output.status.success(), "{args:?}: {}", stderr(&output));
+fn ours(place: &Path, args: &[&str]) {
+    printed_in(tool("offload"), args, place);
 }
 
-/// Two files of machine code with much in common.
-fn code(place: &Path, mib: u64) -> [PathBuf; 2] {
-    code_from(place, 4 << 20, mib << 20)
-}
-
-/// The same, with this many bytes of LLVM's library, from an offset on.
-fn code_from(place: &Path, offset: u64, size: u64) -> [PathBuf; 2] {
+/// Writes two files of machine code with much in common, `one.o` and `two.o`: this many bytes of LLVM's library, from
+/// an offset on. Returns their contents.
+fn code(place: &Path, offset: u64, size: u64) -> [Vec<u8>; 2] {
     let mut first = Vec::new();
     let mut library = File::open(llvm_library()).unwrap();
     library.seek(SeekFrom::Start(offset)).unwrap();
     library.take(size).read_to_end(&mut first).unwrap();
     assert!(!first.is_empty());
-    let paths = [place.join("one.o"), place.join("two.o")];
-    fs::write(&paths[0], &first).unwrap();
-    let changed: Vec<u8> = first
-        .iter()
-        .enumerate()
-        .map(|(i, &byte)| if i % 700 == 0 { byte.wrapping_add(1) } else { byte })
-        .collect();
-    fs::write(&paths[1], changed).unwrap();
-    paths
+    let mut second = first.clone();
+    second.iter_mut().step_by(700).for_each(|byte| *byte = byte.wrapping_add(1));
+    fs::write(place.join("one.o"), &first).unwrap();
+    fs::write(place.join("two.o"), &second).unwrap();
+    [first, second]
 }
 
-fn bundle(codes: &[PathBuf; 2], to: &Path, more: &[String]) {
-    let mut args = vec![
-        "-type=o".to_owned(),
-        "-bundle-align=4096".to_owned(),
-        format!("-targets={}", IDS.join(",")),
-        "-input=/dev/null".to_owned(),
-        format!("-input={}", codes[0].display()),
-        format!("-input={}", codes[1].display()),
-        format!("-output={}", to.display()),
-    ];
-    args.extend_from_slice(more);
-    bundler(&args);
+/// Has LLVM bundle the two.
+fn bundle(place: &Path, to: &str, more: &[&str]) {
+    let (targets, output) = (format!("-targets={}", IDS.join(",")), format!("-output={to}"));
+    let inputs = ["-input=/dev/null", "-input=one.o", "-input=two.o"];
+    bundler(place, &[&["-bundle-align=4096", &targets, &output], &inputs[..], more].concat());
+}
+
+/// Has LLVM unbundle the image of a target.
+fn unbundled(place: &Path, input: &str, id: &str) -> Vec<u8> {
+    let (targets, input) = (format!("-targets={id}"), format!("-input={input}"));
+    bundler(place, &["-unbundle", &targets, &input, "-output=image"]);
+    fs::read(place.join("image")).unwrap()
+}
+
+fn len(place: &Path, name: &str) -> u64 {
+    fs::metadata(place.join(name)).unwrap().len()
 }
 
 #[test]
 fn llvm_reads_every_method_version_and_level() {
     let place = tempfile::tempdir().unwrap();
-    let codes = code(place.path(), 1);
-    let (plain, small) = (place.path().join("plain"), place.path().join("small"));
-    let out = place.path().join("out");
-    bundle(&codes, &plain, &[]);
+    let place = place.path();
+    let codes = code(place, 4 << 20, 1 << 20);
+    bundle(place, "plain", &[]);
     // Not level 0 of zlib, which makes nothing smaller: then the bundle stays plain.
     for (method, levels) in
         [("zstd", &["-7", "1", "3", "9", "12", "99"][..]), ("zlib", &["1", "6", "9", "99"])]
     {
         for (level, version) in levels.iter().zip(["3", "2"].iter().cycle()) {
-            ours(&[
-                "compress".as_ref(),
-                plain.as_os_str(),
-                "-o".as_ref(),
-                small.as_os_str(),
-                "--method".as_ref(),
-                method.as_ref(),
-                "--level".as_ref(),
-                level.as_ref(),
-                "--format-version".as_ref(),
-                version.as_ref(),
-            ]);
-            assert_eq!(fs::read(&small).unwrap()[4], version.as_bytes()[0] - b'0');
-            bundler(&[
-                "-type=o".to_owned(),
-                "-unbundle".to_owned(),
-                format!("-targets={}", IDS[2]),
-                format!("-input={}", small.display()),
-                format!("-output={}", out.display()),
-            ]);
-            assert!(fs::read(&out).unwrap() == fs::read(&codes[1]).unwrap(), "{method} {level}");
+            let how = ["--method", method, "--level", level, "--format-version", version];
+            ours(place, &[&["compress", "plain", "-o", "small"], &how[..]].concat());
+            let small = fs::read(place.join("small")).unwrap();
+            assert_eq!(small[4], version.as_bytes()[0] - b'0');
+            assert!(unbundled(place, "small", IDS[2]) == codes[1], "{method} {level}");
         }
     }
 }
@@ -104,10 +80,10 @@ fn llvm_reads_every_method_version_and_level() {
 fn payloads_of_several_frames_are_read_as_llvm_reads_them() {
     const SKIPPABLE: &[u8] = &[0x53, 0x2A, 0x4D, 0x18, 2, 0, 0, 0, 7, 7];
     let place = tempfile::tempdir().unwrap();
-    let codes = code(place.path(), 1);
-    let (plain, several) = (place.path().join("plain"), place.path().join("several"));
-    bundle(&codes, &plain, &[]);
-    let plain = fs::read(&plain).unwrap();
+    let place = place.path();
+    let codes = code(place, 4 << 20, 1 << 20);
+    bundle(place, "plain", &[]);
+    let plain = fs::read(place.join("plain")).unwrap();
     let payload = |data: &[u8]| ccob::compress(data, &ccob::WriteOptions::default()).unwrap();
     let (first, second) = plain.split_at(300_000);
     let (first, second) = (payload(first), payload(second));
@@ -117,46 +93,27 @@ fn payloads_of_several_frames_are_read_as_llvm_reads_them() {
         container.extend(number.to_le_bytes());
     }
     container.extend(stream);
-    fs::write(&several, container).unwrap();
-    for (id, code) in [(IDS[1], &codes[0]), (IDS[2], &codes[1])] {
-        let out = [place.path().join("llvm"), place.path().join("ours")];
-        bundler(&[
-            "-type=o".to_owned(),
-            "-unbundle".to_owned(),
-            format!("-targets={id}"),
-            format!("-input={}", several.display()),
-            format!("-output={}", out[0].display()),
-        ]);
-        let mut target = std::ffi::OsString::from(format!("{id}="));
-        target.push(&out[1]);
-        ours(&["unbundle".as_ref(), several.as_os_str(), target.as_os_str()]);
-        for out in out {
-            assert!(fs::read(&out).unwrap() == fs::read(code).unwrap(), "{}", out.display());
-        }
+    fs::write(place.join("several"), container).unwrap();
+    for (id, code) in IDS[1..].iter().zip(&codes) {
+        assert!(unbundled(place, "several", id) == *code, "{id}");
+        ours(place, &["unbundle", "several", &format!("{id}=ours")]);
+        assert!(fs::read(place.join("ours")).unwrap() == *code, "{id}");
     }
 }
 
 #[test]
 fn bundles_of_llvm_are_decompressed_and_ours_are_not_larger() {
     let place = tempfile::tempdir().unwrap();
-    let codes = code(place.path(), 8);
-    let path = |name: &str| place.path().join(name);
-    let (plain, theirs, small, back) = (path("plain"), path("theirs"), path("small"), path("back"));
-    bundle(&codes, &plain, &[]);
+    let place = place.path();
+    code(place, 4 << 20, 8 << 20);
+    bundle(place, "plain", &[]);
     for level in ["1", "3", "9"] {
-        bundle(&codes, &theirs, &["-compress".to_owned(), format!("-compression-level={level}")]);
-        ours(&["decompress".as_ref(), theirs.as_os_str(), "-o".as_ref(), back.as_os_str()]);
-        assert!(fs::read(&back).unwrap() == fs::read(&plain).unwrap());
-        ours(&[
-            "compress".as_ref(),
-            plain.as_os_str(),
-            "-o".as_ref(),
-            small.as_os_str(),
-            "--level".as_ref(),
-            level.as_ref(),
-        ]);
-        let size = |path| fs::metadata(path).unwrap().len();
-        let (ours, theirs) = (size(&small), size(&theirs));
+        bundle(place, "theirs", &["-compress", &format!("-compression-level={level}")]);
+        ours(place, &["decompress", "theirs", "-o", "back"]);
+        let [back, plain] = ["back", "plain"].map(|name| fs::read(place.join(name)).unwrap());
+        assert!(back == plain);
+        ours(place, &["compress", "plain", "-o", "small", "--level", level]);
+        let (ours, theirs) = (len(place, "small"), len(place, "theirs"));
         assert!(ours <= theirs, "level {level}: {ours} bytes, LLVM's are {theirs}");
     }
 }
@@ -166,20 +123,17 @@ fn bundles_of_llvm_are_decompressed_and_ours_are_not_larger() {
 #[ignore = "slow: .ci/run llvm_slow"]
 fn no_bundle_becomes_larger_than_llvms() {
     let place = tempfile::tempdir().unwrap();
-    let path = |name: &str| place.path().join(name);
-    let (plain, theirs, small) = (path("plain"), path("theirs"), path("small"));
+    let place = place.path();
     for offset in [0, 4 << 20, 40 << 20, 80 << 20] {
         for size in
             [4 << 10, 16 << 10, 50 << 10, 150 << 10, 500 << 10, 1000 << 10, 3 << 20, 15 << 20]
         {
-            let codes = code_from(place.path(), offset, size);
-            bundle(&codes, &plain, &[]);
-            bundle(&codes, &theirs, &["-compress".to_owned()]);
+            code(place, offset, size);
+            bundle(place, "plain", &[]);
+            bundle(place, "theirs", &["-compress"]);
             // An ELF file's first bytes, cut short.
-            let args = ["compress", "--allow-findings", "-o"].map(OsStr::new);
-            ours(&[&args[..], &[small.as_os_str(), plain.as_os_str()]].concat());
-            let size_of = |path| fs::metadata(path).unwrap().len();
-            let (ours, theirs) = (size_of(&small), size_of(&theirs));
+            ours(place, &["compress", "--allow-findings", "-o", "small", "plain"]);
+            let (ours, theirs) = (len(place, "small"), len(place, "theirs"));
             assert!(ours <= theirs, "{size} from {offset}: {ours} bytes, LLVM's are {theirs}");
         }
     }

@@ -4,21 +4,8 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::common;
-use crate::common::new_command;
-
-fn llvm(tool: &str) -> Command {
-    new_command(common::llvm(tool))
-}
-
-/// Runs a tool that must succeed, and returns what it prints.
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+use crate::common::{self, llvm_command as llvm, new_command, printed as run};
 
 fn package() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/packages.offload")

@@ -7,8 +7,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{llvm, new_command};
-use tempfile::TempDir;
+use crate::common::llvm;
+use crate::common::place::Place;
 use wrapper_ir::{
     Abi, Entries, EntryFlags, Image, Module, OffloadEntry, OffloadKind, Target, Wrapper,
 };
@@ -19,40 +19,12 @@ const WINDOWS: &str = "x86_64-pc-windows-msvc";
 /// As many bytes as the stub looks at.
 const IMAGE: &[u8] = b"a fatbinary that nobody runs";
 
-/// A directory for one test.
-struct Place(TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn put(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        fs::write(self.0.path().join(name), bytes).unwrap();
-    }
-
-    /// Runs a tool that must succeed, and returns what it prints.
-    fn run(&self, tool: impl AsRef<Path>, arguments: &[&str]) -> String {
-        let tool = tool.as_ref();
-        let output = new_command(tool)
-            .args(arguments)
-            .current_dir(self.0.path())
-            // Otherwise the host runs what the device does not.
-            .env("OMP_TARGET_OFFLOAD", "MANDATORY")
-            .output()
-            .unwrap_or_else(|error| panic!("{}: {error}", tool.display()));
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{} {arguments:?}: {said}", tool.display());
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Puts the module there as text, bitcode and object, where there is one: "ours.ll", "ours.bc", "ours.o".
-    fn put_module(&self, module: &Module) {
-        self.put("ours.ll", module.ir_to_string(&[]).unwrap());
-        self.put("ours.bc", module.bitcode().unwrap().to_vec(&[]).unwrap());
-        if let Ok(object) = module.object() {
-            self.put("ours.o", object.to_vec(&[]).unwrap());
-        }
+/// Puts the module there as text, bitcode and object, where there is one: "ours.ll", "ours.bc", "ours.o".
+fn put_module(place: &Place, module: &Module) {
+    place.put("ours.ll", module.ir_to_string(&[]).unwrap());
+    place.put("ours.bc", module.bitcode().unwrap().to_vec(&[]).unwrap());
+    if let Ok(object) = module.object() {
+        place.put("ours.o", object.to_vec(&[]).unwrap());
     }
 }
 
@@ -79,7 +51,7 @@ fn clang_text(place: &Place, triple: &str, options: &[&str], name: &str) -> Stri
     let target = format!("--target={triple}");
     let (fixed, source) = (["-S", "-emit-llvm", "-w", "-o", "theirs.ll"], source(name));
     place.run(llvm("clang"), &[&[&target[..], &source], &fixed[..], options].concat());
-    fs::read_to_string(place.0.path().join("theirs.ll")).unwrap()
+    fs::read_to_string(place.path("theirs.ll")).unwrap()
 }
 
 #[test]
@@ -199,7 +171,7 @@ fn runtimes_get_the_entries() {
             place.put("wrapper.o", wrapper.object().unwrap().to_vec(&[IMAGE]).unwrap());
             let list = registered(kind, abi);
             let module = Entries::new(kind, abi, target()).entries(list.clone()).module().unwrap();
-            place.put_module(&module);
+            put_module(&place, &module);
             place.put("host.c", HOST);
             let clang = llvm("clang");
             let is_new = matches!(abi, Abi::Llvm22 | Abi::Current | Abi::Llvm24);
@@ -261,19 +233,19 @@ fn tools_read_the_entries() {
                 else {
                     continue;
                 };
-                place.put_module(&module);
+                put_module(&place, &module);
                 place.run(llvm("llvm-as"), &["ours.ll", "-o", "theirs.bc"]);
                 for bitcode in ["ours.bc", "theirs.bc"] {
                     place.run(llvm("opt"), &["-passes=verify", "-disable-output", bitcode]);
                     let text = place.run(llvm("llvm-dis"), &[bitcode, "-o", "-"]);
                     let text = text.split_once('\n').unwrap().1;
-                    let ours = fs::read_to_string(place.0.path().join("ours.ll")).unwrap();
+                    let ours = fs::read_to_string(place.path("ours.ll")).unwrap();
                     assert_eq!(text, ours, "{kind} {abi} {triple} {bitcode}");
                 }
                 let llc = ["-filetype=obj", "-relocation-model=pic", "ours.ll", "-o", "theirs.o"];
                 place.run(llvm("llc"), &llc);
                 if module.object().is_ok() && target.data_layout().contains("m:e") {
-                    let ours = fs::read_to_string(place.0.path().join("ours.ll")).unwrap();
+                    let ours = fs::read_to_string(place.path("ours.ll")).unwrap();
                     let variable = ours.lines().rfind(|line| line.ends_with(", align 8")).unwrap();
                     let (_, section) = variable.split_once(", section \"").unwrap();
                     let section = section.split_once('"').unwrap().0.to_owned();
@@ -315,7 +287,7 @@ fn openmp_target_regions_run() {
     place.run(&clang, &[&openmp[..], &["-o", "whole.o"]].concat());
     let host = ["-S", "-emit-llvm", "--offload-host-only", "-o", "host.ll"];
     place.run(&clang, &[&openmp[..4], &[&source], &host].concat());
-    let text = fs::read_to_string(place.0.path().join("host.ll")).unwrap();
+    let text = fs::read_to_string(place.path("host.ll")).unwrap();
     let region = text.split("@.offloading.entry.__omp").nth(1).unwrap();
     let region = format!("__omp{}", region.split(' ').next().unwrap());
 
@@ -330,7 +302,7 @@ fn openmp_target_regions_run() {
             .concat(),
     );
 
-    let device = fs::read(place.0.path().join("device")).unwrap();
+    let device = fs::read(place.path("device")).unwrap();
     let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, Target::new(LINUX).unwrap())
         .image(Image::from_bytes(&device))
         .module()
@@ -340,7 +312,7 @@ fn openmp_target_regions_run() {
         OffloadEntry::kernel(&*region, format!(".{region}.region_id")),
         OffloadEntry::variable("table", "table", 16),
     ];
-    place.put_module(&entries(OffloadKind::OPENMP, LINUX, list).module().unwrap());
+    put_module(&place, &entries(OffloadKind::OPENMP, LINUX, list).module().unwrap());
     let library: PathBuf = llvm("clang").parent().unwrap().with_file_name("lib");
     let (search, path) =
         (format!("-L{}", library.display()), format!("-Wl,-rpath,{}", library.display()));
@@ -369,7 +341,7 @@ int mainCRTStartup(void) { return bounds[0] != 0; }
         place.put("wrapper.obj", wrapper);
         let list = registered(kind, Abi::Current);
         let size = 56 * u64::try_from(list.len()).unwrap();
-        place.put_module(&entries(kind, triple, list).module().unwrap());
+        put_module(&place, &entries(kind, triple, list).module().unwrap());
         place.put("program.c", PROGRAM);
         let target = format!("--target={triple}");
         let clang =
@@ -387,7 +359,7 @@ int mainCRTStartup(void) { return bounds[0] != 0; }
                 let fixed = [&fixed[..], &["--gc-sections", "-o", "program.exe"]].concat();
                 place.run(llvm("ld.lld"), &[&fixed[..], &objects].concat());
             }
-            let program = fs::read(place.0.path().join("program.exe")).unwrap();
+            let program = fs::read(place.path("program.exe")).unwrap();
             assert_eq!(between_bounds(&program), size, "{triple} {entries}");
         }
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::common;
-use crate::common::{new_command, tool};
+use crate::common::{printed_in as run, tool};
 
 const PROCESSORS: [&str; 15] = [
     "gfx803",
@@ -33,12 +33,6 @@ const OPENCL: &str = "kernel __attribute__((reqd_work_group_size(64, 2, 1)))
 void add(global float *data, local float *part, float by) { data[0] = part[0] + by; }
 kernel void nothing() {}
 ";
-
-fn run(program: impl AsRef<std::ffi::OsStr>, args: &[&str], directory: &Path) -> String {
-    let output = new_command(program).args(args).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 #[test]
 fn kernels_are_those_of_llvm_readobj() {

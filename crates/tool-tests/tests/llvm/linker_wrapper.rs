@@ -16,7 +16,7 @@ use std::process::Output;
 
 use fat_object::{Image, Visitor};
 
-use crate::common::{Random, llvm, new_command, stderr, stdout, tool};
+use crate::common::{Random, files_in, llvm, new_command, printed, stderr, stdout, tool};
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
 const AMD: &str = "amdgcn-amd-amdhsa";
@@ -111,6 +111,14 @@ impl Place {
             let text = format!("{}{:?}", stderr(&output), output.status.code());
             normal(&text.replace(&format!("{}/", self.at(tool).display()), "B/"))
         })
+    }
+
+    /// Returns the section for offload binaries of the wrapper that was saved.
+    fn openmp_images(&self) -> Vec<u8> {
+        let object = "out.openmp.image.wrapper.o";
+        let dump = format!("--dump-section .llvm.offloading=section {object} copy.o");
+        self.run(llvm("llvm-objcopy"), &dump);
+        fs::read(self.at("section")).unwrap()
     }
 
     fn agree(&self, words: &str) {
@@ -303,20 +311,23 @@ const HIP: &str =
 const LINK_HIP: &str = "--hip-link -nogpulib --offload-new-driver -no-hip-rt";
 const OPENMP: &str = "-O1 -fopenmp -fopenmp-targets=x86_64-pc-linux-gnu";
 
+/// The declarations of the headers of HIP.
+const HIP_START: &str = "#define __global__ __attribute__((global))
+#define __device__ __attribute__((device))
+struct dim3 { unsigned x, y, z; };
+extern \"C\" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);
+extern \"C\" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void **);
+";
+
 /// Compiles what the programs are made of.
 fn compile(place: &Place) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wrapper");
     fs::copy(tests.join("registered.c"), place.at("registered.c")).unwrap();
     fs::copy(tests.join("openmp.c"), place.at("openmp.c")).unwrap();
-    let hip = "#define __global__ __attribute__((global))\n\
-               #define __device__ __attribute__((device))\n\
-               struct dim3 { unsigned x, y, z; };\n\
-               extern \"C\" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);\n\
-               extern \"C\" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void **);\n";
     place.put(
         "main.hip",
         &format!(
-            "{hip}extern \"C\" __device__ int other(int);\n\
+            "{HIP_START}extern \"C\" __device__ int other(int);\n\
          extern \"C\" void more(void);\n\
          __device__ int variable = 3;\n\
          extern \"C\" __global__ void kernel(int *p) {{ *p = other(*p) + variable; }}\n\
@@ -326,7 +337,7 @@ fn compile(place: &Place) {
     place.put(
         "other.hip",
         &format!(
-            "{hip}extern \"C\" __device__ int other(int x) {{ return x + 1; }}\n\
+            "{HIP_START}extern \"C\" __device__ int other(int x) {{ return x + 1; }}\n\
          extern \"C\" __global__ void second(int *p) {{ *p = other(*p); }}\n\
          extern \"C\" void more(void) {{}}\n"
         ),
@@ -632,9 +643,7 @@ fn fatbinaries_of_cuda_are_the_same() {
         } else {
             fs::remove_file(place.at("tools/bin/fatbinary")).unwrap();
         }
-        let output =
-            command.current_dir(&place.0).env("LD_LIBRARY_PATH", &library).output().unwrap();
-        assert!(output.status.success(), "{tool}: {}", stderr(&output));
+        printed(command.current_dir(&place.0).env("LD_LIBRARY_PATH", &library));
         (fs::read(place.at("out.fatbin")).unwrap(), images(&place.at("out.cuda.image.wrapper.o")))
     });
     assert!(wrappers[0] == wrappers[1]);
@@ -656,10 +665,7 @@ fn offload_binaries_of_openmp_are_the_same() {
                     "--linker-path=/bin/true --host-triple={HOST} --save-temps {option} a.pack -o out"
                 ),
             );
-            let object = "out.openmp.image.wrapper.o";
-            let dump = format!("--dump-section .llvm.offloading=section {object} copy.o");
-            place.run(llvm("llvm-objcopy"), &dump);
-            fs::read(place.at("section")).unwrap()
+            place.openmp_images()
         });
         assert!(sections[0] == sections[1], "{option}");
     }
@@ -685,18 +691,14 @@ fn openmp_images_for_intel_are_the_same() {
         let image = "--image=file=module.spv,kind=openmp,triple=spirv64-intel,arch=";
         place.run(tool("llvm-offload-binary"), &format!("-o a.pack {image}"));
         let sections = ["theirs", "ours"].map(|tool| {
-            let output = new_command(place.at("bin").join(tool))
-                .arg(format!("--host-triple={HOST}"))
-                .args(["--linker-path=/bin/true", "--save-temps", "-o", "out", "a.pack"])
-                .current_dir(&place.0)
-                .env("LD_LIBRARY_PATH", &library)
-                .output()
-                .unwrap();
-            assert!(output.status.success(), "{tool}: {}", stderr(&output));
-            let object = "out.openmp.image.wrapper.o";
-            let dump = format!("--dump-section .llvm.offloading=section {object} copy.o");
-            place.run(llvm("llvm-objcopy"), &dump);
-            fs::read(place.at("section")).unwrap()
+            printed(
+                new_command(place.at("bin").join(tool))
+                    .arg(format!("--host-triple={HOST}"))
+                    .args(["--linker-path=/bin/true", "--save-temps", "-o", "out", "a.pack"])
+                    .current_dir(&place.0)
+                    .env("LD_LIBRARY_PATH", &library),
+            );
+            place.openmp_images()
         });
         assert!(sections[0] == sections[1], "{size}");
         assert!(sections[1].windows(module.len()).any(|window| window == module), "{size}");
@@ -707,30 +709,22 @@ fn openmp_images_for_intel_are_the_same() {
 fn saved_files_have_the_names_of_llvm() {
     let place = Place::new();
     compile(&place);
-    let names = ["theirs", "ours"].map(|tool| {
+    let [theirs, ours] = ["theirs", "ours"].map(|tool| {
         let directory = place.at(&format!("saved-{tool}"));
         fs::create_dir(&directory).unwrap();
-        let output = new_command(place.at(tool).join("clang-linker-wrapper"))
-            .args(["--linker-path=/bin/true", "--save-temps", "-o", "dir/out"])
-            .arg(format!("--host-triple={HOST}"))
-            .args(["../main.o", "../libother.a"])
-            .current_dir(&directory)
-            .env("PATH", llvm("clang").parent().unwrap())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", stderr(&output));
-        let mut names: Vec<_> =
-            fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        names.sort();
-        names
+        printed(
+            new_command(place.at(tool).join("clang-linker-wrapper"))
+                .args(["--linker-path=/bin/true", "--save-temps", "-o", "dir/out"])
+                .arg(format!("--host-triple={HOST}"))
+                .args(["../main.o", "../libother.a"])
+                .current_dir(&directory)
+                .env("PATH", llvm("clang").parent().unwrap()),
+        );
+        files_in(&directory)
     });
-    assert_eq!(names[1], names[0]);
-    let same = |name: &str| {
-        let files = ["theirs", "ours"].map(|tool| place.at(&format!("saved-{tool}")).join(name));
-        assert!(fs::read(&files[0]).unwrap() == fs::read(&files[1]).unwrap(), "{name}");
-    };
+    assert!(theirs.keys().eq(ours.keys()), "{:?} {:?}", theirs.keys(), ours.keys());
     for name in ["out.hipfb", "out.amdgcn.gfx90a.img", "main-amdgcn-amd-amdhsa-gfx1030.o"] {
-        same(name);
+        assert!(theirs[name] == ours[name], "{name}");
     }
 }
 
@@ -740,15 +734,14 @@ fn the_compiler_that_calls_links_device_code() {
     let place = Place::new();
     compile(&place);
     fs::create_dir(place.at("empty")).unwrap();
-    let output = new_command(llvm("clang"))
-        .arg(format!("-B{}", place.at("ours").display()))
-        .args(LINK_HIP.split(' '))
-        .args(["-fuse-ld=lld", "-shared", "main.o", "other.o", "-o", "lib.so"])
-        .current_dir(&place.0)
-        .env("PATH", place.at("empty"))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    printed(
+        new_command(llvm("clang"))
+            .arg(format!("-B{}", place.at("ours").display()))
+            .args(LINK_HIP.split(' '))
+            .args(["-fuse-ld=lld", "-shared", "main.o", "other.o", "-o", "lib.so"])
+            .current_dir(&place.0)
+            .env("PATH", place.at("empty")),
+    );
     assert_eq!(images(&place.at("lib.so")).len(), 3);
 }
 
@@ -775,16 +768,15 @@ fn long_command_lines_are_passed_in_files() {
     for input in &inputs {
         fs::copy(place.at("a.o"), input).unwrap();
     }
-    let output = new_command(tool("clang-linker-wrapper"))
-        .arg(format!("--host-triple={HOST}"))
-        .arg(format!("--linker-path={}", place.at("bin/ld").display()))
-        .args(["--save-temps", "-o", "program"])
-        .args(&inputs)
-        .current_dir(&place.0)
-        .env("PATH", place.path_with("bin"))
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", stderr(&output));
+    printed(
+        new_command(tool("clang-linker-wrapper"))
+            .arg(format!("--host-triple={HOST}"))
+            .arg(format!("--linker-path={}", place.at("bin/ld").display()))
+            .args(["--save-temps", "-o", "program"])
+            .args(&inputs)
+            .current_dir(&place.0)
+            .env("PATH", place.path_with("bin")),
+    );
     let read = |name: &str| fs::read_to_string(place.at(name)).unwrap();
     assert_eq!(read("program.amdgcn.gfx90a.img"), "1400 inputs");
     assert_eq!(read("program"), "1401 inputs");
@@ -815,11 +807,6 @@ const NEEDED: &str = "-Wl,--archive-members=needed";
 
 /// Compiles further members for HIP: each has a host function and a kernel of its own.
 fn compile_members(place: &Place, options: &str) {
-    let start = "#define __global__ __attribute__((global))\n\
-                 #define __device__ __attribute__((device))\n\
-                 struct dim3 { unsigned x, y, z; };\n\
-                 extern \"C\" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);\n\
-                 extern \"C\" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void **);\n";
     for (name, code) in [
         (
             "lost",
@@ -852,7 +839,7 @@ fn compile_members(place: &Place, options: &str) {
         ),
         ("calls", "extern \"C\" void extra(void);\nextern \"C\" void more(void) { extra(); }\n"),
     ] {
-        place.put(&format!("{name}.hip"), &format!("{start}{code}"));
+        place.put(&format!("{name}.hip"), &format!("{HIP_START}{code}"));
         place.clang(&format!("{HIP} -fgpu-rdc {options} -c {name}.hip -o {name}.o"));
         place.run(llvm("llvm-ar"), &format!("rcs lib{name}.a {name}.o"));
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{data, llvm, new_command, offload, stdout};
+use crate::common::{data, llvm_command, offload, printed, stdout};
 
 /// The needs of all images of a file, as `SOFTWARE SINCE: WHAT`, each once.
 fn needs(file: &std::path::Path) -> Vec<String> {
@@ -31,11 +31,10 @@ fn code_objects_of_clang_have_their_version() {
         ("6", &["ROCm 6.3: code object version 6"]),
     ] {
         let object = place.path().join(version);
-        let mut clang = new_command(llvm("clang"));
+        let mut clang = llvm_command("clang");
         clang.args(["-target", "amdgcn-amd-amdhsa", "-mcpu=gfx906", "-nogpulib", "-w", "-o"]);
         clang.arg(&object).arg(format!("-mcode-object-version={version}")).arg(&source);
-        let output = clang.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        printed(&mut clang);
         assert_eq!(needs(&object), expected, "{version}");
     }
 }
@@ -46,7 +45,7 @@ fn compressed_bundles_of_clang_have_their_version() {
     let packed = place.path().join("packed");
     let input = data("host.o");
     for version in ["2", "3"] {
-        let mut bundler = new_command(llvm("clang-offload-bundler"));
+        let mut bundler = llvm_command("clang-offload-bundler");
         bundler.env("COMPRESSED_BUNDLE_FORMAT_VERSION", version);
         bundler.args([
             "-compress",
@@ -55,8 +54,7 @@ fn compressed_bundles_of_clang_have_their_version() {
         let input = input.display();
         bundler.arg(format!("-input={input}")).arg(format!("-input={input}"));
         bundler.arg("-type=bc").arg(format!("-output={}", packed.display()));
-        let output = bundler.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        printed(&mut bundler);
         let written = fs::read(&packed).unwrap();
         let found = needs(&packed);
         let since = if written[4] == 3 { "7.0" } else { "6.2" };

@@ -6,23 +6,16 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{self, data, extract, ls, new_command};
+use crate::common::{self, data, extract, ls, new_command, printed_in};
 use fat_edit::{HOST_PLACEHOLDER, object_bundle, remove_bundle_sections};
 
 const HOST: &str = "host-x86_64-unknown-linux-gnu-";
 const DEVICES: [&str; 2] =
     ["openmp-amdgcn-amd-amdhsa--gfx90a", "openmp-amdgcn-amd-amdhsa--gfx1100:xnack+"];
 
-fn run(tool: &str, directory: &Path, args: &[&str]) {
-    output(tool, directory, args);
-}
-
-/// Returns the output of the tool.
-fn output(tool: &str, directory: &Path, args: &[&str]) -> String {
-    let output =
-        new_command(common::llvm(tool)).args(args).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
+/// Returns the output of a tool of LLVM.
+fn run(tool: &str, directory: &Path, args: &[&str]) -> String {
+    printed_in(common::llvm(tool), args, directory)
 }
 
 /// Bundles an object with LLVM's tool and ours, and takes both apart with both.

@@ -3,12 +3,13 @@
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use crate::common::{Random, all_data, data, llvm, new_command, stderr, tool};
+use crate::common::{
+    Random, all_data, data, files_in, llvm, llvm_command, new_command, printed, stderr, tool,
+};
 
 fn theirs() -> PathBuf {
     llvm("llvm-offload-binary")
@@ -26,17 +27,6 @@ fn run(tool: &Path, directory: &Path, args: &[String]) -> Output {
 fn run_ours(directory: &Path, args: &[String]) -> Output {
     let args: Vec<_> = args.iter().cloned().chain(["--release=22".to_owned()]).collect();
     run(&ours(), directory, &args)
-}
-
-/// The files of a directory with their contents.
-fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
-    fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .map(|path| {
-            (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&path).unwrap())
-        })
-        .collect()
 }
 
 /// Files to pack: all image kinds, empty, bitcode by magic, a package again, names without and with odd extensions.
@@ -153,7 +143,7 @@ fn packages_and_extracted_files_are_those_of_llvm() {
         let their = run(&theirs(), &here, &args("theirs.bin"));
         let our = run_ours(&here, &args("ours.bin"));
         assert_eq!(our.status.code(), their.status.code(), "{images:?}: {}", stderr(&our));
-        let written = files(&here);
+        let written = files_in(&here);
         assert_eq!(written.get("ours.bin"), written.get("theirs.bin"), "{images:?}");
         if !their.status.success() {
             assert_eq!(written.len(), 0);
@@ -173,17 +163,18 @@ fn packages_and_extracted_files_are_those_of_llvm() {
             let our = run_ours(&b, &args);
             if stderr(&our).contains("different images would be written") {
                 // LLVM overwrites one with the other.
-                assert!(files(&b).is_empty());
+                assert!(files_in(&b).is_empty());
                 clashes += 1;
                 continue;
             }
             assert_eq!(our.status.code(), their.status.code(), "{args:?}: {}", stderr(&our));
             if their.status.success() {
-                assert_eq!(files(&b), files(&a), "{args:?}");
-                extracted += files(&a).len();
-                archives += usize::from(args.contains(&"--archive".to_owned())) * files(&a).len();
+                let files = files_in(&a);
+                assert_eq!(files_in(&b), files, "{args:?}");
+                extracted += files.len();
+                archives += usize::from(args.contains(&"--archive".to_owned())) * files.len();
             } else {
-                assert!(files(&b).is_empty(), "{args:?}");
+                assert!(files_in(&b).is_empty(), "{args:?}");
             }
         }
         fs::remove_dir_all(&here).unwrap();
@@ -197,13 +188,7 @@ fn images_found_in_host_files_are_those_of_llvm() {
     let place = tempfile::tempdir().unwrap();
     let archive = place.path().join("libpackages.a");
     let members = ["hip-packager.o", "openmp-packager.o", "packages.offload", "merged-packager.o"];
-    let status = new_command(llvm("llvm-ar"))
-        .arg("rc")
-        .arg(&archive)
-        .args(members.map(data))
-        .status()
-        .unwrap();
-    assert!(status.success());
+    printed(llvm_command("llvm-ar").arg("rc").arg(&archive).args(members.map(data)));
     let mut found = 0;
     for (nth, file) in all_data().into_iter().chain([archive]).enumerate() {
         for (round, args) in
@@ -220,9 +205,9 @@ fn images_found_in_host_files_are_those_of_llvm() {
             let their = run(&theirs(), &a, &args);
             let our = run_ours(&b, &args);
             assert_eq!(our.status.code(), their.status.code(), "{args:?}: {}", stderr(&our));
-            let (our_files, their_files) = (files(&b), files(&a));
-            found += their_files.len();
-            assert_eq!(our_files, their_files, "{args:?}");
+            let files = files_in(&a);
+            found += files.len();
+            assert_eq!(files_in(&b), files, "{args:?}");
         }
     }
     assert!(found > 20, "{found}");
@@ -280,7 +265,7 @@ fn errors_have_the_same_words() {
         let (our, their) = (complaint(&our, &ours()), complaint(&their, &theirs()));
         assert_eq!(our.lines().next(), their.lines().next(), "{line}");
     }
-    assert_eq!(files(place.path()).len(), 2);
+    assert_eq!(files_in(place.path()).len(), 2);
 }
 
 #[test]

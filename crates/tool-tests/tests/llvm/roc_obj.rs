@@ -2,18 +2,10 @@
 //! `llvm-readobj --offloading` prints URIs, `llvm-objdump --offloading` writes files.
 
 use std::fs;
-use std::path::Path;
 use std::process::Stdio;
 
 use crate::common;
-use crate::common::{new_command, tool};
-
-/// Runs a program that must succeed, and returns what it prints.
-fn run(program: impl AsRef<std::ffi::OsStr>, args: &[&str], directory: &Path) -> String {
-    let output = new_command(program).args(args).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
+use crate::common::{new_command, printed_in as run, tool};
 
 #[test]
 fn uris_and_files_are_those_of_llvm() {

@@ -9,14 +9,7 @@ use target_id::Triple;
 use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
 
 use crate::common;
-use crate::common::new_command;
-
-/// Returns the output of a tool.
-fn printed(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
+use crate::common::{new_command, printed};
 
 fn rustc() -> Command {
     let mut rustc = new_command(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));

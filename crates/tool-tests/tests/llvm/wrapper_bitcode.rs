@@ -9,8 +9,7 @@ use std::path::Path;
 use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
 use wrapper_ir::{Abi, ErrorKind, Image, Module, Target, Wrapper};
 
-use crate::common;
-use crate::common::new_command;
+use crate::common::{llvm, printed_in};
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 const TRIPLES: [&str; 7] = [
@@ -28,11 +27,7 @@ const LARGE: u32 = 0x10_0001;
 
 /// Returns the output of a tool of LLVM 22.
 fn run(tool: &str, directory: &Path, args: &[&str]) -> String {
-    let output =
-        new_command(common::llvm(tool)).args(args).current_dir(directory).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{tool} {args:?}: {stderr}");
-    String::from_utf8(output.stdout).unwrap()
+    printed_in(llvm(tool), args, directory)
 }
 
 /// A module of these images as `llvm-dis` prints it, except the names of the files.

@@ -2,15 +2,13 @@
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 
-use crate::common;
 #[path = "../common/modules.rs"]
 mod modules;
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::slice;
 
-use crate::common::new_command;
+use crate::common::{llvm_command as llvm, printed as run};
 use modules::{COFF, CUDA, CUDA_MANAGED, HIP, LOADS, plain, with, with_data_layout};
 use tempfile::TempDir;
 use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
@@ -20,17 +18,6 @@ const WINDOWS: &str = "x86_64-pc-windows-msvc";
 
 /// Bytes that are written in each of the ways there are.
 const IMAGE: &[u8] = b"ABC\"\\\n\x00\xff\x7f~ hello";
-
-fn llvm(tool: &str) -> Command {
-    new_command(common::llvm(tool))
-}
-
-/// Runs a tool that must succeed, and returns what it prints.
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 /// Files in a directory of their own.
 struct Place(TempDir);

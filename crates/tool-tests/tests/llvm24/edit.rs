@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{data, llvm, llvm24, new_command, offload, stderr};
+use crate::common::{data, files_in, llvm, llvm24, new_command, offload, printed, stderr};
 
 const ARCHS: [&str; 3] = ["gfx906", "gfx90a", "gfx1100"];
 
@@ -60,13 +60,10 @@ impl Place {
     fn found(&self, name: &str) -> BTreeMap<String, Vec<u8>> {
         let place = tempfile::tempdir().unwrap();
         let mut tool = new_command(llvm24("llvm-offload-binary"));
-        let output = tool.current_dir(place.path()).arg(self.path(name)).output().unwrap();
-        assert!(output.status.success(), "{name}: {}", stderr(&output));
-        let files = fs::read_dir(place.path()).unwrap().map(|entry| {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap();
+        printed(tool.current_dir(place.path()).arg(self.path(name)));
+        let files = files_in(place.path()).into_iter().map(|(name, bytes)| {
             let arch = name.split("-amdhsa-").nth(1).unwrap().split('.').next().unwrap();
-            (arch.to_owned(), fs::read(&path).unwrap())
+            (arch.to_owned(), bytes)
         });
         files.collect()
     }

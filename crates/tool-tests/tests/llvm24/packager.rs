@@ -3,12 +3,11 @@
 //!
 //! Needs LLVM 24 where `LLVM24` points, or in `target/llvm24` (`.ci/xtask llvm-unpacked 24` fetches it); fails without it.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
-use crate::common::{Random, llvm24, new_command, stderr, tool};
+use crate::common::{Random, files_in, llvm24, new_command, stderr, tool};
 
 fn theirs() -> PathBuf {
     llvm24("llvm-offload-binary")
@@ -28,15 +27,6 @@ fn run(tool: &Path, directory: &Path, args: &[String]) -> Output {
 
 fn strings(args: &[&str]) -> Vec<String> {
     args.iter().map(ToString::to_string).collect()
-}
-
-/// The files of a directory with their contents.
-fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
-    fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .map(|path| (path.file_name().unwrap().display().to_string(), fs::read(&path).unwrap()))
-        .collect()
 }
 
 /// Arguments for packing, and the inputs that they name.
@@ -104,7 +94,7 @@ fn packages_are_the_same_and_are_read_by_both() {
                         output.stdout
                     });
                     assert_eq!(outputs[0], outputs[1]);
-                    assert!(files(&their) == files(&our));
+                    assert!(files_in(&their) == files_in(&our));
                 }
             }
         }
@@ -133,7 +123,7 @@ fn concatenations_are_read_alike() {
         .map(|(tool, directory)| run(&tool, directory, &strings(&["../p.bin"])));
     assert!(outputs.iter().all(|output| output.status.success()));
     assert_eq!(outputs[0].stdout, outputs[1].stdout);
-    assert!(files(&their) == files(&our));
+    assert!(files_in(&their) == files_in(&our));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::RELEASE;
-use crate::common::{new_command, tool, unpacked_llvm};
+use crate::common::{new_command, printed as run, tool, unpacked_llvm};
 use modules::{COFF, CUDA, HIP, plain, with, with_data_layout};
 use tempfile::{TempDir, tempdir};
 use wrapper_ir::{Abi, Image, OffloadKind, Target, Wrapper};
@@ -21,12 +21,6 @@ const MAC: &str = "arm64-apple-darwin";
 
 /// Bytes that are written in each of the ways there are.
 const IMAGE: &[u8] = b"ABC\"\\\n\x00\xff\x7f~ hello";
-
-fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
 
 /// The text of the module that a tool makes of files.
 fn wrap(place: &TempDir, wrapper: &mut Command, args: &[&str]) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::common::new_command;
+use crate::common::{new_command, printed};
 use target_id::{Feature, Processor, TargetId, Triple, is_known_processor};
 
 /// Returns the processors that clang lists for a target.
@@ -44,8 +44,7 @@ pub(crate) fn flags_are_those_of_the_tables(clang: &Path, llc: &Path) {
         let mut command = new_command(llc);
         command.args(["-mtriple=amdgcn-amd-amdhsa", "-filetype=obj", &format!("-mcpu={name}")]);
         command.arg("-o").args([&object, &source]);
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{command:?}: {output:?}");
+        printed(&mut command);
         let bytes = std::fs::read(&object).unwrap();
         let flags = u32::from_le_bytes(bytes[48..52].try_into().unwrap());
 
@@ -73,9 +72,7 @@ pub(crate) fn target_texts_are_read(llc: &Path, ids: &[(&str, &str)]) {
     for (triple, processor) in ids {
         let mut command = new_command(llc);
         command.args([&format!("-mtriple={triple}"), &format!("-mcpu={processor}"), "-o", "-"]);
-        let output = command.arg(&source).output().unwrap();
-        assert!(output.status.success(), "{command:?}: {output:?}");
-        let printed = String::from_utf8(output.stdout).unwrap();
+        let printed = printed(command.arg(&source));
         let line = printed.lines().find(|line| line.contains(".amdgcn_target")).unwrap();
         let text = line.split('"').nth(1).unwrap();
         let target = target_id::Target::from_isa_name(text).unwrap();

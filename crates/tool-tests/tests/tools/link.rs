@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::common::machine::runnable_directory;
-use crate::common::{new_command, stderr, stdout, tool};
+use crate::common::{new_command, printed_in, stderr, tool};
 use tempfile::TempDir;
 use wrapper_ir::{Abi, Entries, Image, OffloadEntry, OffloadKind, Target, Wrapper};
 
@@ -25,9 +25,7 @@ fn run(place: &Path, tool: &str, arguments: &[&str]) -> Output {
 }
 
 fn good(place: &Path, tool: &str, arguments: &[&str]) -> String {
-    let output = run(place, tool, arguments);
-    assert!(output.status.success(), "{tool} {arguments:?}: {}", stderr(&output));
-    stdout(&output)
+    printed_in(tool, arguments, place)
 }
 
 /// A directory with the runtime, the entries that `cc` compiles with `options`, and a program in Rust.
@@ -53,6 +51,13 @@ fn link(place: &Path, objects: &[&str], arguments: &[&str]) -> Output {
     run(place, &rustc, &all.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
+/// Links the objects, and returns what the program prints.
+fn linked(place: &Path, objects: &[&str], arguments: &[&str]) -> String {
+    let output = link(place, objects, arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    good(place, "./main", &[])
+}
+
 /// Wraps the image, and returns the arguments for the link.
 fn wrap(place: &Path, kind: &str, options: &[&str]) -> Vec<String> {
     let fixed = ["wrap", "--kind", kind, "-o", "wrapper.o", "--print-link-args", "image"];
@@ -71,9 +76,7 @@ fn entries_of_compilers_are_registered() {
             let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
             assert_eq!(arguments, ["-Wl,-z,nostart-stop-gc"]);
             let objects = ["wrapper.o", "entries.o", "runtime.o"];
-            let output = link(place, &objects, &arguments);
-            assert!(output.status.success(), "{kind}: {}", stderr(&output));
-            let seen = good(place, "./main", &[]);
+            let seen = linked(place, &objects, &arguments);
             assert!(seen.contains(expected) && seen.contains("\nmain\n"), "{kind}: {seen}");
 
             // Without the argument the link fails, or the program has its kernels.
@@ -97,9 +100,7 @@ fn retained_entries_are_registered_without_arguments() {
         let place = place(&[&format!("-DKIND={number}"), "-DRETAIN"]);
         let place = place.path();
         wrap(place, kind, &[]);
-        let output = link(place, &["wrapper.o", "entries.o", "runtime.o"], &[]);
-        assert!(output.status.success(), "{kind}: {}", stderr(&output));
-        let seen = good(place, "./main", &[]);
+        let seen = linked(place, &["wrapper.o", "entries.o", "runtime.o"], &[]);
         assert!(seen.contains(expected) && seen.contains("\nmain\n"), "{kind}: {seen}");
     }
 }
@@ -131,9 +132,7 @@ fn entries_of_wrapper_ir_are_registered() {
                 let arguments = entries(retain);
                 assert_eq!(arguments.is_empty(), retain);
                 let objects = ["entries.o", "wrapper.o", "runtime.o"];
-                let output = link(place, &objects, arguments);
-                assert!(output.status.success(), "{kind}: {}", stderr(&output));
-                let seen = good(place, "./main", &[]);
+                let seen = linked(place, &objects, arguments);
                 assert!(seen.contains(&expected) && seen.contains("\nmain\n"), "{kind}: {seen}");
             }
         }
@@ -172,9 +171,7 @@ fn private_entries_are_registered_by_their_wrapper_only() {
     }
     let objects: Vec<_> = objects.iter().map(String::as_str).collect();
     for arguments in [&arguments[..], &[]] {
-        let output = link(place, &objects, arguments);
-        assert!(output.status.success(), "{}", stderr(&output));
-        let seen = good(place, "./main", &[]);
+        let seen = linked(place, &objects, arguments);
         for (name, image) in [("one", "6f6e65"), ("two", "74776f")] {
             let expected = format!(
                 "__tgt_register_lib 1 images, 1 entries\n  entry {name} at here\n  image {image},"
@@ -189,8 +186,6 @@ fn sycl_images_are_registered_without_entries() {
     let place = place(&[]);
     let place = place.path();
     assert_eq!(wrap(place, "sycl", &[]), [""; 0]);
-    let output = link(place, &["wrapper.o", "runtime.o"], &[]);
-    assert!(output.status.success(), "{}", stderr(&output));
-    let seen = good(place, "./main", &[]);
+    let seen = linked(place, &["wrapper.o", "runtime.o"], &[]);
     assert!(seen.contains("__sycl_register_lib 61206661") && seen.contains("\nmain\n"), "{seen}");
 }

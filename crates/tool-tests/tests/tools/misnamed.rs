@@ -1,36 +1,11 @@
 //! Images for other GPUs than their entries say, in every kind of container. The rest is in `cases/misnamed`.
 
-use std::path::PathBuf;
-use std::process::Output;
-
-use crate::common::{new_command, stderr, stdout, tool};
+use crate::common::{stderr, stdout};
+use crate::wheels::Place;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use samples::bundle::bundle;
 use samples::device::{amd, new_cubin};
 use samples::fatbin::{Made, fatbin};
-use tempfile::TempDir;
-
-/// A directory in which `offload` runs.
-struct Place(TempDir);
-
-impl Place {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        std::fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        let offload = tool("offload");
-        new_command(offload).args(args).current_dir(self.0.path()).output().unwrap()
-    }
-}
 
 /// An offload binary with one image.
 fn package(
@@ -102,28 +77,29 @@ fn misnamed() -> Vec<(String, &'static str, &'static str, Vec<u8>)> {
 #[test]
 fn every_kind_of_container_is_compared() {
     for (name, named, holds, file) in misnamed() {
-        let place = Place::new();
-        place.write("file", &file);
-        let output = place.run(&["verify", "file"]);
+        let place = Place::with("file", &file);
+        let output = place.offload(&["verify", "file"]);
         assert_eq!(output.status.code(), Some(1), "{name}");
         let finding = stdout(&output);
         assert!(finding.contains("and its image disagree"), "{name}: {finding}");
-        assert!(stdout(&place.run(&["ls", "file"])).contains(&format!("{named} (holds {holds})")));
+        assert!(
+            stdout(&place.offload(&["ls", "file"])).contains(&format!("{named} (holds {holds})"))
+        );
         for (gpu, row) in [
             (named, format!("no: holds code for {holds}\n")),
             (holds, format!("no: holds code for {holds}, but is called {named}, and runtimes")),
         ] {
-            let output = place.run(&["match", "--gpu", gpu, "file"]);
+            let output = place.offload(&["match", "--gpu", gpu, "file"]);
             assert_eq!(output.status.code(), Some(1), "{name} {gpu}");
             assert!(stdout(&output).contains(&row), "{name} {gpu}: {}", stdout(&output));
             let args = ["thin", "file", "--keep", gpu, "--allow-findings", "-o", "out"];
-            let output = place.run(&args);
+            let output = place.offload(&args);
             assert_eq!(output.status.code(), Some(1), "{name} {gpu}");
             for (command, status, words) in [
                 (&["ls", "file"][..], 0, "none of its 1 images runs on the given target; it has"),
                 (&["extract", "file", "-o", "out"], 1, "no image matches; it has"),
             ] {
-                let output = place.run(&[command, &["--target", gpu]].concat());
+                let output = place.offload(&[command, &["--target", gpu]].concat());
                 let said = stderr(&output);
                 assert_eq!(output.status.code(), Some(status), "{name} {gpu}: {said}");
                 assert!(said.contains("and its image disagree"), "{said}");
@@ -133,7 +109,7 @@ fn every_kind_of_container_is_compared() {
             }
         }
         // The number of the image selects it.
-        let output = place.run(&["extract", "file", "--index", "0", "-o", "out"]);
+        let output = place.offload(&["extract", "file", "--index", "0", "-o", "out"]);
         assert_eq!(output.status.code(), Some(0), "{name}: {}", stderr(&output));
         assert!(stderr(&output).contains("and its image disagree"));
         assert!(stdout(&output).contains(&format!("(holds {holds})")), "{}", stdout(&output));

@@ -2,23 +2,14 @@
 //! its rows and names of files are those of AMD's Perl scripts, which were run on the same files.
 
 use std::fs;
-use std::io::Write;
-use std::path::Path;
-use std::process::{Output, Stdio};
+#[cfg(target_os = "linux")]
+use std::process::Stdio;
 
 #[cfg(target_os = "linux")]
 use crate::common::machine::wait_for;
-use crate::common::{data, new_command, offload, stderr, tool};
-
-fn run(tool: &str, args: &[&str], directory: &Path, input: &[u8]) -> Output {
-    let mut command = new_command(tool);
-    command.args(args).current_dir(directory);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // A tool that does not read its input may have ended.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap()
-}
+#[cfg(target_os = "linux")]
+use crate::common::new_command;
+use crate::common::{data, offload, run_with, stderr, tool};
 
 /// A directory with copies of examples.
 fn place(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -48,11 +39,12 @@ fn every_listed_code_object_can_be_extracted() {
         ]);
         assert!(extracted.status.success(), "{name}: {}", stderr(&extracted));
         for option in ["-v", "-d"] {
-            let listed = run(tool("roc-obj-ls"), &[option, name], place.path(), b"");
+            let listed = run_with(tool("roc-obj-ls"), place.path(), &[option, name], b"");
             assert!(listed.status.success(), "{name}: {}", stderr(&listed));
             let to = format!("to{option}");
             fs::create_dir(place.path().join(&to)).unwrap();
-            let output = run(tool("roc-obj-extract"), &["-o", &to], place.path(), &listed.stdout);
+            let output =
+                run_with(tool("roc-obj-extract"), place.path(), &["-o", &to], &listed.stdout);
             assert!(output.status.success() && stderr(&output).is_empty(), "{}", stderr(&output));
             assert!(output.stdout.is_empty());
             let contents = |directory: &str| {
@@ -85,11 +77,11 @@ fn the_memory_of_a_process_is_extracted() {
         line.split('-').next().map(str::to_owned)
     });
     let uri = format!("memory://{pid}#offset=0x{start}&size=4");
-    let output = run(tool("roc-obj-extract"), &["-o-", &uri], place.path(), b"");
-    let nothing = run(
+    let output = run_with(tool("roc-obj-extract"), place.path(), &["-o-", &uri], b"");
+    let nothing = run_with(
         tool("roc-obj-extract"),
-        &[&format!("memory://{pid}#offset=0&size=4")],
         place.path(),
+        &[&format!("memory://{pid}#offset=0&size=4")],
         b"",
     );
     waiting.kill().unwrap();

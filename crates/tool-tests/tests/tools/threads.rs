@@ -1,23 +1,13 @@
 //! Output of the tools does not depend on the number of threads.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use crate::common::{all_data, data, new_command, tool};
+use crate::common::{all_data, data, files_in, new_command, tool};
 
 fn offload(place: &Path, args: &[&str]) -> Output {
     new_command(tool("offload")).args(args).current_dir(place).output().unwrap()
-}
-
-/// Files of a directory, by name.
-fn files(place: &Path) -> BTreeMap<String, Vec<u8>> {
-    let read = |path: &Path| fs::read(path).unwrap_or_default();
-    let entries = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), read(&path)))
-        .collect()
 }
 
 /// Runs a command with several numbers of threads, each time in a directory of its own with these files.
@@ -31,8 +21,12 @@ fn compare(inputs: &[(String, Vec<u8>)], args: &[&str]) {
         }
         let output = offload(place.path(), &[args, *threads].concat());
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let seen =
-            (output.status.code(), text(&output.stdout), text(&output.stderr), files(place.path()));
+        let seen = (
+            output.status.code(),
+            text(&output.stdout),
+            text(&output.stderr),
+            files_in(place.path()),
+        );
         assert!(matches!(seen.0, Some(0 | 1)), "{args:?}: {seen:?}");
         match &first {
             None => first = Some(seen),

@@ -36,7 +36,22 @@ pub(crate) struct Operation {
     pub(crate) run: fn(&mut Bench, &Self, u64) -> Done,
 }
 
+/// A row of the table: the name, the sizes, the space with LLVM's memory, and what measures it.
+const fn operation(
+    name: &'static str,
+    sizes: &'static [u64],
+    (space, llvm_memory): (u64, u64),
+    run: fn(&mut Bench, &Operation, u64) -> Done,
+) -> Operation {
+    Operation { name, about: "", sizes, space, llvm_memory, run }
+}
+
 impl Operation {
+    const fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
     /// Sizes up to `max`, and the smallest in any case.
     pub(crate) fn chosen_sizes(&self, max: u64) -> impl Iterator<Item = u64> {
         self.sizes
@@ -63,6 +78,8 @@ const TEN_GPUS: u64 = 340 * MIB;
 /// Size of a member of an archive: four pieces of code.
 const ARCHIVE: u64 = archives::MEMBER;
 
+const ARCHIVED: &[u64] = &[20 * ARCHIVE, 200 * ARCHIVE, 2000 * ARCHIVE];
+const ARCHIVED_COMPRESSED: &[u64] = &[5 * ARCHIVE, 50 * ARCHIVE, 500 * ARCHIVE];
 const COPIED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, 128 * MIB, GIB, 2 * GIB];
 const COMPRESSED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, TEN_GPUS, 2 * GIB];
 const WRAPPED: &[u64] = &[4 * KIB, 64 * KIB, MIB, 16 * MIB, LIBRARY, GIB, 2 * GIB];
@@ -73,212 +90,56 @@ const CUDA: &[u64] = &[MIB, 16 * MIB, LIBRARY, CUDA_LIBRARY];
 
 /// All operations, in the order in which they are measured.
 pub(crate) const OPERATIONS: &[Operation] = &[
-    Operation {
-        name: "start",
-        about: "a tool that says its version",
-        sizes: &[0],
-        space: 0,
-        llvm_memory: 0,
-        run: start::version,
-    },
-    Operation {
-        name: "parse",
-        about: "the headers of a package of 1,000 images, in memory, by the library",
-        sizes: &[0],
-        space: 0,
-        llvm_memory: 0,
-        run: start::parse,
-    },
-    Operation {
-        name: "ls",
-        about: "the images of a plain bundle for ten GPUs listed",
-        sizes: COPIED,
-        space: 2,
-        llvm_memory: 2,
-        run: containers::list,
-    },
-    Operation {
-        name: "kernels",
-        about: "10,000 kernels for ten GPUs listed with their resources",
-        sizes: &[0],
-        space: 0,
-        llvm_memory: 0,
-        run: kernels::list,
-    },
-    Operation {
-        name: "pack",
-        about: "ten images into a package (llvm-offload-binary)",
-        sizes: COPIED,
-        space: 3,
-        llvm_memory: 3,
-        run: containers::pack,
-    },
-    Operation {
-        name: "extract",
-        about: "all ten images out of a package (llvm-offload-binary)",
-        sizes: COPIED,
-        space: 2,
-        llvm_memory: 3,
-        run: containers::extract,
-    },
-    Operation {
-        name: "bundle",
-        about: "ten code objects into a bundle",
-        sizes: COPIED,
-        space: 3,
-        llvm_memory: 4,
-        run: containers::bundle_all,
-    },
-    Operation {
-        name: "unbundle",
-        about: "all ten code objects out of a bundle",
-        sizes: COPIED,
-        space: 2,
-        llvm_memory: 3,
-        run: containers::unbundle,
-    },
-    Operation {
-        name: "compress",
-        about: "ten code objects into a compressed bundle; a bundle compressed",
-        sizes: COMPRESSED,
-        space: 4,
-        llvm_memory: 4,
-        run: compression::compress,
-    },
-    Operation {
-        name: "decompress",
-        about: "all code objects out of a compressed bundle; a bundle decompressed",
-        sizes: COMPRESSED,
-        space: 4,
-        llvm_memory: 4,
-        run: compression::decompress,
-    },
-    Operation {
-        name: "hda",
-        about: "a device archive of bundles for four GPUs into four archives",
-        sizes: &[20 * ARCHIVE, 200 * ARCHIVE, 2000 * ARCHIVE],
-        space: 3,
-        llvm_memory: 4,
-        run: archives::plain,
-    },
-    Operation {
-        name: "hda-compressed",
-        about: "a device archive of compressed bundles of ELF files into four archives",
-        sizes: &[5 * ARCHIVE, 50 * ARCHIVE, 500 * ARCHIVE],
-        space: 8,
-        llvm_memory: 16,
-        run: archives::compressed,
-    },
-    Operation {
-        name: "wrap-bitcode",
-        about: "an image into bitcode that registers it (llvm-offload-wrapper)",
-        sizes: WRAPPED,
-        space: 3,
-        llvm_memory: 12,
-        run: wrapping::bitcode,
-    },
-    Operation {
-        name: "wrap-object",
-        about: "an image into an object that registers it (LLVM's wrapper, then llc)",
-        sizes: WRAPPED,
-        space: 4,
-        llvm_memory: 12,
-        run: wrapping::object,
-    },
-    Operation {
-        name: "link",
-        about: "200 objects with code for four GPUs linked, all but the work of compiler and linker (clang-linker-wrapper)",
-        sizes: LINKED,
-        space: 3,
-        llvm_memory: 3,
-        run: link::link,
-    },
-    Operation {
-        name: "thin",
-        about: "a library of code for ten GPUs reduced to one of them",
-        sizes: EDITED,
-        space: 4,
-        llvm_memory: 0,
-        run: libraries::thin,
-    },
-    Operation {
-        name: "compress-library",
-        about: "the code in a library compressed",
-        sizes: EDITED,
-        space: 4,
-        llvm_memory: 0,
-        run: libraries::compress,
-    },
-    Operation {
-        name: "split",
-        about: "the code in a library for ten GPUs moved to kernel packs",
-        sizes: EDITED,
-        space: 5,
-        llvm_memory: 0,
-        run: packs::split,
-    },
-    Operation {
-        name: "join",
-        about: "the code in kernel packs for ten GPUs moved into their library",
-        sizes: EDITED,
-        space: 5,
-        llvm_memory: 0,
-        run: packs::join,
-    },
-    Operation {
-        name: "ls-cuda",
-        about: "the entries of all fatbinaries in a CUDA library listed",
-        sizes: CUDA,
-        space: 4,
-        llvm_memory: 0,
-        run: cuda::list,
-    },
-    Operation {
-        name: "thin-cuda",
-        about: "a CUDA library for six GPUs reduced to one of them",
-        sizes: CUDA,
-        space: 4,
-        llvm_memory: 0,
-        run: cuda::thin,
-    },
-    Operation {
-        name: "extract-cuda",
-        about: "all code out of a CUDA library, decompressed on one core",
-        sizes: &[MIB, 16 * MIB, CUDA_CODE],
-        space: 4,
-        llvm_memory: 0,
-        run: cuda::extract,
-    },
-    Operation {
-        name: "ls-wheel",
-        about: "the list of the images in all members of a published wheel",
-        sizes: packages::SIZES,
-        space: 1,
-        llvm_memory: 0,
-        run: packages::list,
-    },
-    Operation {
-        name: "read-packages",
-        about: "a tar file, one compressed by zstd, and a Debian package listed or verified",
-        sizes: &[MIB, LIBRARY],
-        space: 6,
-        llvm_memory: 0,
-        run: bytes::read,
-    },
-    Operation {
-        name: "read-many",
-        about: "10,000 objects in a directory, and 15,970 bundles in a wheel, listed or matched",
-        sizes: &[MIB, LIBRARY],
-        space: 4,
-        llvm_memory: 0,
-        run: bytes::many,
-    },
-    Operation {
-        name: "thin-wheel",
-        about: "a published wheel reduced to one GPU",
-        sizes: packages::SIZES,
-        space: 22,
-        llvm_memory: 0,
-        run: packages::thin,
-    },
+    operation("start", &[0], (0, 0), start::version)
+        .about("a tool that says its version"),
+    operation("parse", &[0], (0, 0), start::parse)
+        .about("the headers of a package of 1,000 images, in memory, by the library"),
+    operation("ls", COPIED, (2, 2), containers::list)
+        .about("the images of a plain bundle for ten GPUs listed"),
+    operation("kernels", &[0], (0, 0), kernels::list)
+        .about("10,000 kernels for ten GPUs listed with their resources"),
+    operation("pack", COPIED, (3, 3), containers::pack)
+        .about("ten images into a package (llvm-offload-binary)"),
+    operation("extract", COPIED, (2, 3), containers::extract)
+        .about("all ten images out of a package (llvm-offload-binary)"),
+    operation("bundle", COPIED, (3, 4), containers::bundle_all)
+        .about("ten code objects into a bundle"),
+    operation("unbundle", COPIED, (2, 3), containers::unbundle)
+        .about("all ten code objects out of a bundle"),
+    operation("compress", COMPRESSED, (4, 4), compression::compress)
+        .about("ten code objects into a compressed bundle; a bundle compressed"),
+    operation("decompress", COMPRESSED, (4, 4), compression::decompress)
+        .about("all code objects out of a compressed bundle; a bundle decompressed"),
+    operation("hda", ARCHIVED, (3, 4), archives::plain)
+        .about("a device archive of bundles for four GPUs into four archives"),
+    operation("hda-compressed", ARCHIVED_COMPRESSED, (8, 16), archives::compressed)
+        .about("a device archive of compressed bundles of ELF files into four archives"),
+    operation("wrap-bitcode", WRAPPED, (3, 12), wrapping::bitcode)
+        .about("an image into bitcode that registers it (llvm-offload-wrapper)"),
+    operation("wrap-object", WRAPPED, (4, 12), wrapping::object)
+        .about("an image into an object that registers it (LLVM's wrapper, then llc)"),
+    operation("link", LINKED, (3, 3), link::link)
+        .about("200 objects with code for four GPUs linked, all but the work of compiler and linker (clang-linker-wrapper)"),
+    operation("thin", EDITED, (4, 0), libraries::thin)
+        .about("a library of code for ten GPUs reduced to one of them"),
+    operation("compress-library", EDITED, (4, 0), libraries::compress)
+        .about("the code in a library compressed"),
+    operation("split", EDITED, (5, 0), packs::split)
+        .about("the code in a library for ten GPUs moved to kernel packs"),
+    operation("join", EDITED, (5, 0), packs::join)
+        .about("the code in kernel packs for ten GPUs moved into their library"),
+    operation("ls-cuda", CUDA, (4, 0), cuda::list)
+        .about("the entries of all fatbinaries in a CUDA library listed"),
+    operation("thin-cuda", CUDA, (4, 0), cuda::thin)
+        .about("a CUDA library for six GPUs reduced to one of them"),
+    operation("extract-cuda", &[MIB, 16 * MIB, CUDA_CODE], (4, 0), cuda::extract)
+        .about("all code out of a CUDA library, decompressed on one core"),
+    operation("ls-wheel", packages::SIZES, (1, 0), packages::list)
+        .about("the list of the images in all members of a published wheel"),
+    operation("read-packages", &[MIB, LIBRARY], (6, 0), bytes::read)
+        .about("a tar file, one compressed by zstd, and a Debian package listed or verified"),
+    operation("read-many", &[MIB, LIBRARY], (4, 0), bytes::many)
+        .about("10,000 objects in a directory, and 15,970 bundles in a wheel, listed or matched"),
+    operation("thin-wheel", packages::SIZES, (22, 0), packages::thin)
+        .about("a published wheel reduced to one GPU"),
 ];

@@ -6,12 +6,14 @@ mod sections;
 
 use std::ops::Range;
 
+use byte_parts::wasm;
+
 pub use sections::{HostObject, NewSections, remove_sections};
 
 use crate::error::Error;
 use crate::objects::elf_class::{Class, by_class};
+use crate::objects::elf_object;
 use crate::objects::error::ObjectPart;
-use crate::objects::{elf_object, wasm};
 
 /// Name of the section, as clang's `-fembed-offload-object` writes it and LLVM's tools look for it.
 const SECTION_NAME: &[u8] = b".llvm.offloading";

@@ -14,11 +14,12 @@
 
 use std::ops::Range;
 
+use byte_parts::wasm::{CUSTOM, HEADER, Head, head, read_leb128};
+
 use super::super::slice;
 use super::{NewSection, NewSections, with_capacity};
 use crate::error::Error;
 use crate::objects::error::ObjectPart;
-use crate::objects::wasm::{CUSTOM, HEADER, Head, head, leb128, read_leb128};
 use crate::pod::rest;
 use crate::tables::sized;
 
@@ -142,4 +143,38 @@ fn sections<'a>(
         (at, number) = (section_end, number + 1);
     }
     Ok(())
+}
+
+/// Returns a number in as few bytes as it needs, but `min` of them.
+pub(crate) fn leb128(mut value: u64, min: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    loop {
+        let low = value.to_le_bytes()[0] & 0x7f;
+        value >>= 7;
+        if value == 0 && bytes.len() + 1 >= min {
+            bytes.push(low);
+            return bytes;
+        }
+        bytes.push(low | 0x80);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leb128_is_written_and_read() {
+        for (value, min, bytes) in [
+            (0, 1, &b"\0"[..]),
+            (0x7f, 1, b"\x7f"),
+            (0x80, 1, b"\x80\x01"),
+            (58, 5, b"\xba\x80\x80\x80\0"),
+            (u64::from(u32::MAX), 1, b"\xff\xff\xff\xff\x0f"),
+        ] {
+            assert_eq!(leb128(value, min), bytes);
+            assert_eq!(read_leb128(bytes), Some((value, bytes.len() as u64)));
+            assert_eq!(read_leb128(&bytes[..bytes.len() - 1]), None);
+        }
+    }
 }
