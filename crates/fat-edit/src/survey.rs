@@ -227,9 +227,9 @@ impl EditableContainer {
         self.uneditable.filter(|_| !self.in_place)
     }
 
-    /// Returns whether images can only be removed from it, and leave zeros after those that stay: it is a fatbinary beside
-    /// other data in a linked file, in which nothing moves. Any other edit of it is treated as one of a container that [cannot
-    /// be edited](Self::uneditable).
+    /// Returns whether images can only be removed from it: it is a fatbinary beside other data in a linked file, where nothing
+    /// moves. Zeros follow the remaining images. Any other edit is treated as an edit of a container that [cannot be
+    /// edited](Self::uneditable).
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         self.in_place

@@ -38,7 +38,7 @@ pub(crate) fn overwrite(splices: &Output, mut patches: Vec<Patch>) -> Output {
     out
 }
 
-/// What a patch puts into the place of as many bytes.
+/// The new bytes of a patch, which take the place of as many old ones.
 pub(crate) trait Contents {
     /// Returns the number of bytes.
     fn size(&self) -> u64;

@@ -666,7 +666,7 @@ pub fn check_same(old: &[u8], new: &[u8]) {
     check_same_but(old, new, &[]);
 }
 
-/// Checks the same, but for the contents of these sections.
+/// Checks the same, except the contents of these sections.
 pub fn check_same_but(old: &[u8], new: &[u8], changed: &[&str]) {
     let (old, new) = (Loaded::new(old), Loaded::new(new));
     let mut last_end = 0;

@@ -79,7 +79,7 @@ fn images_leave_and_nothing_moves() {
         let notes = [EditNote::EmptyFatbinaries { count: 1 }, EditNote::Zeroed { bytes: zeros }];
         assert_eq!(plan.notes(), notes);
         assert_eq!(plan.images().iter().filter(|image| image.size_after.is_some()).count(), 3);
-        // What is empty is not found any more.
+        // The empty one is not found any more.
         assert_eq!(surveyed(&out).containers().len(), 3);
         assert!(thin(&out).0.is_unchanged());
         let error = plan_with(&file, EditOptions::default(), &[], keep_90).unwrap_err();
@@ -90,7 +90,7 @@ fn images_leave_and_nothing_moves() {
 #[test]
 fn a_section_may_start_with_one() {
     let (fatbins, data) = beside();
-    // Other data after it is no finding, as in a walk.
+    // Other data after it is not a finding, as in a walk.
     let file = Linked { rodata: Some(data[24..].to_vec()), ..programs(&data)[0].clone() }.build();
     let contents = surveyed(&file);
     assert!(contents.findings().is_empty());

@@ -56,10 +56,8 @@ pub fn edit_in_place(
     options: Options,
     new: &mut dyn NewInputs,
 ) -> Result<Edited, Error> {
-    if changes.is_empty() {
-        return Ok(edited);
-    }
     let ranges: Vec<_> = changes.iter().map(|(range, _)| range.clone()).collect();
+    let Some(first) = ranges.first() else { return Ok(edited) };
     let editable = editable_in_place(source, window, format, &ranges)?;
     if let Some((range, _)) = ranges.iter().zip(editable).find(|(_, editable)| !editable) {
         return Err(refused(window, range));
@@ -81,8 +79,7 @@ pub fn edit_in_place(
         patches.push((range.start, contents));
     }
     let patches: Patches<Output> = patches.into_iter().collect();
-    let first = ranges.first().cloned().unwrap_or_default();
-    edited.parts = patches.apply(edited.parts).ok_or_else(|| refused(window, &first))?;
+    edited.parts = patches.apply(edited.parts).ok_or_else(|| refused(window, first))?;
     if format == Format::Pe {
         pe::set_checksum(source, new, window, &mut edited.parts)?;
     }
@@ -124,9 +121,9 @@ impl<T> FileParts<T> {
     }
 }
 
-/// Ranges of memory, by their order in a list, of which some must not be written to by a loader.
+/// Ranges of memory that no loader may write to, by their positions in a list.
 pub(super) struct Untouched {
-    /// By their starts: the end, and the position in the list.
+    /// In the order of their starts, with their positions in the list.
     ranges: Vec<(Range<u64>, usize)>,
 }
 
@@ -146,7 +143,7 @@ impl Untouched {
     /// Returns the position of the range that a value at an address is written into.
     pub(super) fn hit(&self, address: u64) -> Option<usize> {
         // No section lies so near to the last address.
-        let end = address.saturating_add(LARGEST_VALUE);
+        let end = address.checked_add(LARGEST_VALUE)?;
         let index = self.ranges.partition_point(|(range, _)| range.start < end).checked_sub(1)?;
         self.ranges.get(index).filter(|(range, _)| range.end > address).map(|(_, index)| *index)
     }
