@@ -96,7 +96,7 @@ mod tests {
             [None, None, Some(4096..8192), Some(4096..12_288), None, Some(20_480..36_864)]
         );
         assert_eq!(size(all), 4096 + 8192 + 16_384);
-        assert_eq!(size([u64::MAX - 4..u64::MAX]), 0);
+        assert_eq!(size(Some(u64::MAX - 4..u64::MAX)), 0);
     }
 
     #[test]
@@ -105,18 +105,13 @@ mod tests {
         let mut bytes = vec![7; 100_000];
         bytes[10_000..90_000].fill(0);
         file.write_all(&bytes).unwrap();
-        assert!(of(&file).is_empty());
-        make(&file, [10_000..90_000]);
+        make(&file, Some(10_000..90_000));
+        let holes = of(&file);
+        // Not every file system has holes.
+        assert!(holes.is_empty() || holes == Vec::from_iter(Some(12_288..86_016)), "{holes:?}");
         let mut read = Vec::new();
         file.rewind().unwrap();
         file.read_to_end(&mut read).unwrap();
         assert!(read == bytes);
-        #[cfg(target_os = "linux")]
-        {
-            use std::os::unix::fs::MetadataExt as _;
-            let blocks = file.metadata().unwrap().blocks();
-            assert!(blocks * 512 < 60_000, "{blocks} blocks");
-            assert_eq!(of(&file), [12_288..86_016]);
-        }
     }
 }

@@ -135,6 +135,8 @@ fn both_kinds_of_places_change_together() {
     assert!(thin(&out).0.is_unchanged());
 }
 
+type Wish = dyn Fn(&EditableFile, &mut Edit);
+
 #[test]
 fn nothing_else_is_done_in_place() {
     let (_, data) = beside();
@@ -145,8 +147,7 @@ fn nothing_else_is_done_in_place() {
     };
     let compress = |_: &EditableFile, edit: &mut Edit| edit.compress(CompressOptions::default());
     let decompress = |_: &EditableFile, edit: &mut Edit| edit.decompress();
-    let edits: [&dyn Fn(&EditableFile, &mut Edit); 4] = [&replace, &add, &compress, &decompress];
-    for edit in edits {
+    for edit in [&replace as &Wish, &add, &compress, &decompress] {
         let options = empty().with_any_image(true);
         let error = plan_with(&file, options.clone(), &[b"new"], edit).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
