@@ -58,6 +58,7 @@ const STEPS: &[Step] = &[
     ("wine", Nightly, "edited DLLs, run by Wine", llvm::wine),
     ("packages", Nightly, "published packages, also thinned", published::packages),
     ("packs", Nightly, "published libraries split into kernel packs", published::packs),
+    ("shrunk", Nightly, "published CUDA libraries thinned, read independently", published::shrunk),
     ("kernels", Nightly, "kernels beside llvm-readobj and spirv-dis", published::kernels),
     ("nvidia", Nightly, "fatbinaries and edited files beside NVIDIA's tools", published::nvidia),
     ("versus", Nightly, "times beside LLVM's: shown, not judged", speed::versus),

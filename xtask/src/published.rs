@@ -28,6 +28,13 @@ pub(crate) fn packs(ci: &mut Ci) -> Result {
     ci.may_lack("split published libraries: they cannot be downloaded, or there is no pip", end)
 }
 
+/// Published CUDA libraries thinned for a GPU, read independently, loaded.
+pub(crate) fn shrunk(ci: &mut Ci) -> Result {
+    run(command("cargo build --release --quiet --locked -p offload-cli --bin offload"))?;
+    let end = run(command(".ci/shrunk").arg(ci.workspace.target.join("release")));
+    ci.may_lack("thinned CUDA libraries: they cannot be downloaded, or there is no pip", end)
+}
+
 /// Kernels of published libraries beside llvm-readobj and spirv-dis.
 pub(crate) fn kernels(ci: &mut Ci) -> Result {
     need_llvm()?;

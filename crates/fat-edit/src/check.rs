@@ -315,7 +315,7 @@ fn hash_new(image: &mut Known, images: &[NewImage]) -> Result<(), Problem> {
 
 /// Returns the options of walks over files whose contents the survey has seen, within its limits.
 fn options(of_survey: &Options) -> Options {
-    let options = of_survey.clone().with_enter_images(false).with_whole_sections(true);
+    let options = of_survey.clone().with_enter_images(false);
     options.with_max_decompressed(u64::MAX).with_max_expansion(u64::MAX).with_verify_hash(false)
 }
 

@@ -5,7 +5,9 @@ use std::ops::Range;
 
 use byte_parts::Source;
 use fat_object::{ContainerKind, FileFormat, Location, PathStep, elf_type};
-use object_edit::{Format, Input, Item, Output, SectionChange, SectionEdit, copy_of, is_copy_of};
+use object_edit::{
+    Edited, Format, Input, Item, Output, SectionChange, SectionEdit, copy_of, is_copy_of,
+};
 
 use crate::error::Problem;
 use crate::inputs::Sources;
@@ -47,15 +49,21 @@ pub(super) fn file(
             return edited.map_err(|error| Problem::from(error).within(path));
         }
         Host::Sections(format) => {
-            // The others are not sections.
-            let sections = nodes.iter().filter(|node| !node.segment.is_found_by_scan());
-            let sections = sections.map(|node| section(planner, source, node, path, new));
+            let fixed = in_place(planner, nodes, new);
+            // The others are not sections, or do not change as sections.
+            let sections = nodes
+                .iter()
+                .filter(|node| !node.segment.is_found_by_scan() && !planner.is_in_place(node));
+            let sections: Vec<_> = sections.collect();
+            let sections =
+                sections.into_iter().map(|node| section(planner, source, node, path, new));
             let sections = sections.collect::<Result<Vec<SectionEdit>, Problem>>()?;
-            if !sections.iter().any(SectionEdit::is_changed) {
+            let is_changed = sections.iter().any(SectionEdit::is_changed);
+            if !is_changed && fixed.is_empty() {
                 return Ok(copy_of(window));
             }
             let stays = |edit: &SectionEdit| !edit.is_changed() || is_never_loaded(&edit.name);
-            let format = match format {
+            let of_sections = match format {
                 Format::LinkedElf if sections.iter().all(stays) => Format::ElfObject,
                 format => format,
             };
@@ -65,7 +73,15 @@ pub(super) fn file(
                 .with_drop_signature(options.drop_signature)
                 .with_stay(planner.stay);
             let mut inputs = Sources::new(planner.images.readers, &planner.derived);
-            object_edit::edit(source, window, format, sections, options, &mut inputs)
+            let edited = if is_changed {
+                object_edit::edit(source, window, of_sections, sections, options, &mut inputs)
+            } else {
+                Ok(Edited { parts: copy_of(window), zeroed: 0, signature_dropped: false })
+            };
+            edited.and_then(|edited| {
+                let new = &mut inputs;
+                object_edit::edit_in_place(source, window, format, edited, fixed, options, new)
+            })
         }
     };
     let edited = edited.map_err(|error| Problem::from(error).within(path))?;
@@ -76,6 +92,22 @@ pub(super) fn file(
         planner.notes.push(EditNote::Zeroed { bytes: edited.zeroed });
     }
     Ok(edited.parts)
+}
+
+/// Returns the containers that change in place, and what they become.
+fn in_place(
+    planner: &Planner<'_>,
+    nodes: &[Node],
+    new: &NewContainers,
+) -> Vec<(Range<u64>, Output)> {
+    let sections = nodes.iter().filter(|node| planner.is_in_place(node));
+    let containers = sections.flat_map(|node| &node.children);
+    let changes = containers.filter_map(|container| {
+        let new = new.get(&container.range.start)?.as_ref()?;
+        let is_changed = !is_copy_of(new, &container.range);
+        is_changed.then(|| (container.range.clone(), new.clone()))
+    });
+    changes.collect()
 }
 
 /// Kind of a file that holds containers.

@@ -69,9 +69,13 @@
 //!   identify the file by it.
 //!
 //! NVIDIA fatbinaries lie in the sections `.nv_fatbin` and `__nv_relfatbin`, with wrappers in `.nvFatBinSegment`. They are
-//! edited wherever bundles are. Entries that stay keep every byte. A fatbinary is never empty: one that would be is an error without
-//! [`EditOptions::with_allow_empty`], and keeps its smallest entry with it ([`EditNote::Placeholders`]). Entries are compressed by
-//! Zstandard with the feature `zstd`, otherwise by LZ4, as are those of CUDA 12 and older.
+//! edited wherever bundles are. Entries that stay keep every byte. Removing the last entry of a fatbinary is an error without
+//! [`EditOptions::with_allow_empty`]; with it, its header remains, to which wrappers still lead ([`EditNote::EmptyFatbinaries`]).
+//! Entries are compressed by Zstandard with the feature `zstd`, otherwise by LZ4, as are those of CUDA 12 and older.
+//!
+//! Fatbinaries beside other data, in any section of a linked ELF or PE file, lose entries in place
+//! ([`EditableContainer::is_in_place`]): entries that stay close up, zeros follow them up to the old end, and every byte outside keeps
+//! its offset and its address. Nothing else can be done to them.
 //!
 //! HCF containers, SYCLBIN files, Mach-O files, WebAssembly modules, LLVM bitcode and the text bundles of the
 //! first proposal cannot be edited: [`ErrorKind::Unsupported`], if they would have to change.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 #[cfg(doc)]
 use std::io;
+use std::ops::Range;
 
 use byte_parts::Part;
 #[cfg(doc)]
@@ -140,8 +141,8 @@ pub enum EditNote {
     },
     /// The compressed file cannot be decompressed in place, nor could the edited one, in which bundles are compressed.
     NotDecompressible,
-    /// Fatbinaries that would lose all entries keep their smallest one: a wrapper leads to each of them.
-    Placeholders {
+    /// Fatbinaries lost all entries, and are a header now: wrappers and other code still lead to them.
+    EmptyFatbinaries {
         /// The number of fatbinaries.
         count: usize,
     },
@@ -187,9 +188,10 @@ impl fmt::Display for EditNote {
             EditNote::NotDecompressible => {
                 f.write_str("holds device code that was linked compressed")
             }
-            EditNote::Placeholders { count } => {
-                let keep = many(*count, "fatbinary keeps its", "fatbinaries keep their");
-                write!(f, "{count} {keep} smallest image: a wrapper leads there")
+            EditNote::EmptyFatbinaries { count } => {
+                let are = many(*count, "fatbinary is", "fatbinaries are");
+                let whose = many(*count, "its", "their");
+                write!(f, "{count} {are} empty now: no GPU runs {whose} kernels")
             }
             EditNote::OlderOffloadBinaries { count } => write!(
                 f,
@@ -283,6 +285,31 @@ impl EditPlan {
     #[must_use]
     pub fn notes(&self) -> &[EditNote] {
         &self.notes
+    }
+
+    /// Returns ranges of the new file that are zeros, in order: a writer can leave holes for their pages. `holes` are the
+    /// places of zeros in the edited file that are known, in order. Other parts may have zeros, too.
+    #[must_use]
+    pub fn zeros(&self, holes: &[Range<u64>]) -> Vec<Range<u64>> {
+        let mut zeros = Vec::new();
+        let mut at = 0;
+        for part in self.parts.iter() {
+            let start = at;
+            at += part.size();
+            match part {
+                Part::Zeros(_) => zeros.push(start..at),
+                Part::Input(Input::File, range) => {
+                    let first = holes.partition_point(|hole| hole.end <= range.start);
+                    let holes = holes.iter().skip(first);
+                    zeros.extend(holes.take_while(|hole| hole.start < range.end).map(|hole| {
+                        let into = hole.start.max(range.start) - range.start;
+                        start + into..start + (hole.end.min(range.end) - range.start)
+                    }));
+                }
+                _ => {}
+            }
+        }
+        zeros
     }
 
     /// Returns the new file, part by part: ranges of the edited file, of new images and of the contents of compressed

@@ -134,10 +134,10 @@ impl<'a> Planner<'a> {
         self.wishes.iter().try_for_each(|(&index, wishes)| self.check_composition(index, wishes))
     }
 
-    /// Keeps the smallest entry of each fatbinary that would lose all, if that is allowed.
-    pub(super) fn keep_placeholders(&mut self) -> Result<(), Problem> {
+    /// Notes the fatbinaries that lose all images, if they may.
+    pub(super) fn note_emptied(&mut self) -> Result<(), Problem> {
         let mut count = 0;
-        for (&index, wishes) in &mut self.wishes {
+        for (&index, wishes) in &self.wishes {
             let Some(container) = self.contents.containers.get(index) else { continue };
             let goes = !wishes.entries.is_empty()
                 && wishes.added.is_empty()
@@ -148,16 +148,9 @@ impl<'a> Planner<'a> {
             if !self.edit.options.allow_empty {
                 return Err(Problem::nothing_left(&container.path));
             }
-            let images = self.contents.images_in(container);
-            let smallest = wishes.entries.iter_mut().zip(images);
-            let smallest =
-                smallest.min_by_key(|(_, image)| image.stored_size().unwrap_or(image.size()));
-            if let Some((wish, _)) = smallest {
-                *wish = Wish::Keep;
-                count += 1;
-            }
+            count += 1;
         }
-        self.notes.extend((count > 0).then_some(EditNote::Placeholders { count }));
+        self.notes.extend((count > 0).then_some(EditNote::EmptyFatbinaries { count }));
         Ok(())
     }
 

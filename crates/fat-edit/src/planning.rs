@@ -34,7 +34,7 @@ fn plan(
     }
     let mut planner = Planner::new(contents, edit)?;
     planner.leave_uneditable()?;
-    planner.keep_placeholders()?;
+    planner.note_emptied()?;
     let window = 0..contents.size;
     let new = planner.containers(&mut source, &contents.root, &[])?;
     let splices = match &edit.bundles {

@@ -147,6 +147,8 @@ pub struct EditableContainer {
     pub(crate) compression: Option<Compression>,
     pub(crate) images: Range<usize>,
     pub(crate) uneditable: Option<&'static str>,
+    /// `true` if images can be removed from it nevertheless.
+    pub(crate) in_place: bool,
     /// For a plain offload binary.
     pub(crate) binary: Option<OffloadBinaryForm>,
 }
@@ -222,7 +224,15 @@ impl EditableContainer {
     /// [leaves it as it is](super::EditOptions::with_allow_uneditable).
     #[must_use]
     pub fn uneditable(&self) -> Option<&'static str> {
-        self.uneditable
+        self.uneditable.filter(|_| !self.in_place)
+    }
+
+    /// Returns whether images can only be removed from it: it is a fatbinary beside other data in a linked file, where nothing
+    /// moves. Zeros follow the remaining images. Any other edit is treated as an edit of a container that [cannot be
+    /// edited](Self::uneditable).
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        self.in_place
     }
 }
 
@@ -326,7 +336,7 @@ fn surveyed(
     walk: impl FnOnce(&Options, &mut Surveyor) -> io::Result<Summary>,
 ) -> Result<EditableFile, Problem> {
     let mut surveyor = Surveyor { is_closed, ..Surveyor::default() };
-    let walked = options.clone().with_enter_images(true).with_whole_sections(true);
+    let walked = options.clone().with_enter_images(true);
     let summary = walk(&walked.with_tables_only(is_closed), &mut surveyor);
     if let Some(damage) = surveyor.damage {
         return Err(damage);
@@ -426,6 +436,7 @@ impl Surveyor {
             binary: None,
             images: index..index,
             uneditable: None,
+            in_place: false,
         });
         index
     }
@@ -476,6 +487,7 @@ impl Visitor for Surveyor {
             compression: container.compression(),
             images: 0..0,
             uneditable: None,
+            in_place: false,
             binary: None,
         };
         self.open.push((node, place));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use byte_parts::{ReadSeek, Source};
-use fat_object::{ContainerKind, FileFormat, Location};
+use fat_object::{ContainerKind, ErrorKind, FileFormat, Location};
 
 use crate::dispatch::Host;
 use crate::edit::BundleEdit;
@@ -12,17 +12,28 @@ use crate::error::Problem;
 use crate::plan::EditNote;
 use crate::planner::Planner;
 use crate::survey::{EditableContainer, EditableFile, Node};
+use crate::wishes::{Wish, Wishes};
 
 impl EditableFile {
-    /// Finds out which containers cannot be edited.
+    /// Finds out which containers cannot be edited, and from which images can be removed in place.
     pub(super) fn find_uneditable(&mut self, input: &mut dyn ReadSeek) -> Result<(), Problem> {
         let mut source = Source::new(input)?;
-        let mut found = Vec::new();
+        let mut trailing: Vec<u64> = (self.findings.iter())
+            .filter(|finding| finding.error().kind() == ErrorKind::TrailingData)
+            .map(|finding| finding.location().offset())
+            .collect();
+        trailing.sort_unstable();
+        let mut found = Found { trailing, uneditable: Vec::new(), in_place: Vec::new() };
         in_file(&mut source, &(0..self.size), &self.root, &mut found)?;
         self.find_readers(&mut source)?;
-        for (container, kind) in found {
+        for (container, kind) in found.uneditable {
             if let Some(container) = self.containers.get_mut(container) {
                 container.uneditable = Some(kind);
+            }
+        }
+        for container in found.in_place {
+            if let Some(container) = self.containers.get_mut(container) {
+                container.in_place = true;
             }
         }
         for container in &mut self.containers {
@@ -56,28 +67,71 @@ impl EditableFile {
 
 /// Other code may refer to their addresses, and to the bytes after them.
 const SCANNED: &str = "containers that only a scan finds";
+/// The same for a container at the start of a section.
+const BESIDE: &str = "containers beside other data";
+
+/// Result of the search for containers that cannot be edited.
+struct Found {
+    /// The places of findings about other data after containers, in order.
+    trailing: Vec<u64>,
+    uneditable: Vec<(usize, &'static str)>,
+    in_place: Vec<usize>,
+}
 
 /// Finds containers that cannot be edited because of the file around them.
 fn in_file(
     source: &mut Source<'_>,
     window: &Range<u64>,
     nodes: &[Node],
-    found: &mut Vec<(usize, &'static str)>,
+    found: &mut Found,
 ) -> Result<(), Problem> {
     if nodes.is_empty() {
         return Ok(());
     }
     let host = Host::of(source, window)?;
+    let mut places = Vec::new();
     for node in nodes {
-        match (host, node.kind(), node.location) {
-            _ if node.segment.is_found_by_scan() => in_node(node, Some(SCANNED), found),
+        let kind = match (host, node.kind(), node.location) {
+            _ if node.segment.is_found_by_scan() => Some(SCANNED),
             (Host::Archive, ContainerKind::Member, Location::File(_)) => {
                 in_file(source, &node.range, &node.children, found)?;
+                continue;
             }
-            _ => in_node(node, host.uneditable(node.segment.name()), found),
+            (Host::Sections(_), ContainerKind::Section, Location::File(_)) => {
+                let kind = host.uneditable(node.segment.name());
+                kind.or(found.is_beside_other_data(source, node)?.then_some(BESIDE))
+            }
+            _ => host.uneditable(node.segment.name()),
+        };
+        in_node(node, kind, &mut found.uneditable);
+        if kind.is_some() && node.kind() == ContainerKind::Section {
+            let fatbinaries = node.children.iter().filter(|child| {
+                child.kind() == ContainerKind::NvFatbin
+                    && matches!(child.location, Location::File(_))
+            });
+            places.extend(fatbinaries.filter_map(|of| Some((of.container?, of.range.clone()))));
         }
     }
+    let Host::Sections(format) = host else { return Ok(()) };
+    if places.is_empty() {
+        return Ok(());
+    }
+    let (containers, ranges): (Vec<_>, Vec<_>) = places.into_iter().unzip();
+    let editable = object_edit::editable_in_place(source, window, format, &ranges)?;
+    let editable = containers.into_iter().zip(editable).filter(|(_, is_editable)| *is_editable);
+    found.in_place.extend(editable.map(|(container, _)| container));
     Ok(())
+}
+
+impl Found {
+    /// Returns whether bytes of another kind follow the containers at the start of a section, and no finding says so.
+    fn is_beside_other_data(&self, source: &mut Source<'_>, node: &Node) -> Result<bool, Problem> {
+        let Some(last) = node.children.last() else { return Ok(false) };
+        let end = source.skip_zeros(&(last.range.end..node.range.end))?;
+        let next = self.trailing.partition_point(|&at| at < node.range.start);
+        let is_said = self.trailing.get(next).is_some_and(|&at| at < node.range.end);
+        Ok(end < node.range.end && !is_said)
+    }
 }
 
 /// Finds containers in and under the node that cannot be edited because of their place, or for the reason given.
@@ -98,6 +152,9 @@ impl Planner<'_> {
             let Some(kind) = container.uneditable.filter(|_| self.would_change(container)) else {
                 continue;
             };
+            if container.in_place && self.only_removes(container) {
+                continue;
+            }
             if !self.edit.options.allow_uneditable {
                 return Err(Problem::unsupported(&container.path, kind));
             }
@@ -125,6 +182,21 @@ impl Planner<'_> {
         } else {
             Err(Problem::no_bundle())
         }
+    }
+
+    /// Returns whether the edit does nothing to this container but to remove images.
+    fn only_removes(&self, container: &EditableContainer) -> bool {
+        let removes = |wishes: &Wishes<'_>| {
+            let is_replaced = |wish: &Wish| matches!(wish, Wish::Replace(_));
+            wishes.added.is_empty() && !wishes.entries.iter().any(is_replaced)
+        };
+        matches!(self.edit.bundles, BundleEdit::Keep)
+            && self.wishes.get(&container.index).is_none_or(removes)
+    }
+
+    /// Returns whether images are removed from containers of a section in place.
+    pub(super) fn is_in_place(&self, section: &Node) -> bool {
+        section.children.iter().any(|child| self.editable(child).is_some_and(|of| of.in_place))
     }
 
     /// Returns whether the edit would change this container, or one that it lies in.

@@ -25,16 +25,22 @@ const ENTRY_LEN: usize = 64;
 /// The largest header of an entry with several images that is read: it has some 100 bytes for each of them.
 const MOST_OF_TABLE: u64 = 1 << 20;
 
-/// Returns the size of a fatbinary whose first entry is code for some NVIDIA GPU: it may be anything where only a magic
-/// shows a fatbinary.
+/// Returns the size of a fatbinary whose first entry is code for some NVIDIA GPU, or for several: it may be anything where only
+/// a magic shows a fatbinary.
 pub(crate) fn size(head: &[u8], available: u64) -> Option<u64> {
     let fatbin = Fatbin::parse_prefix(head, available).ok();
     fatbin.map(|fatbin| fatbin.size()).filter(|&size| {
         let entry = head.get(16..).and_then(|rest| Entry::parse(rest, 0, HEADER_LEN, size).ok());
         entry.is_some_and(|entry| {
-            matches!(entry.kind(), Kind::PTX | Kind::ELF | Kind::LTO_IR)
-                && (10..1000).contains(&entry.architecture().sm())
-                && entry.stored_size() > 0
+            let is_of_a_gpu = (10..1000).contains(&entry.architecture().sm());
+            let is_code = match entry.kind() {
+                Kind::CONCATENATED => true,
+                Kind::PTX | Kind::ELF | Kind::LTO_IR | Kind::RELOCATABLE_PTX | Kind::TILE_IR => {
+                    is_of_a_gpu
+                }
+                _ => false,
+            };
+            is_code && entry.stored_size() > 0
         })
     })
 }

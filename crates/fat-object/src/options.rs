@@ -18,7 +18,6 @@ pub struct Options {
     pub(crate) tables_only: bool,
     pub(crate) check_compressed: bool,
     pub(crate) scan: bool,
-    pub(crate) whole_sections: bool,
     /// `true` if compressed bundles of version 1 are passed over, whose end only decompression shows.
     pub(crate) only_sized: bool,
 }
@@ -35,7 +34,6 @@ impl Default for Options {
             tables_only: false,
             check_compressed: false,
             scan: true,
-            whole_sections: false,
             only_sized: false,
         }
     }
@@ -136,12 +134,5 @@ impl Options {
     #[must_use]
     pub fn scan(&self) -> bool {
         self.scan
-    }
-
-    /// Sets whether a container at the start of a section for other data must be alone there, as an editor of that
-    /// section requires. Default: `false`.
-    #[must_use]
-    pub fn with_whole_sections(self, whole_sections: bool) -> Self {
-        Options { whole_sections, ..self }
     }
 }

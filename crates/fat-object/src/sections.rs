@@ -90,7 +90,6 @@ impl Sections {
     /// Adds the contents of a section.
     fn section(
         &mut self,
-        cx: &Context<'_>,
         source: &mut Source<'_>,
         section: &Section,
         found: &mut Finds,
@@ -138,7 +137,7 @@ impl Sections {
             }
             None => {
                 // Other data may follow where only the first bytes speak of a container.
-                let is_mixed = !is_known && self.scans && !cx.options.whole_sections;
+                let is_mixed = !is_known && self.scans;
                 Box::new(Sequence::new(inner.clone(), is_mixed))
             }
         };
@@ -202,7 +201,7 @@ impl Children for Sections {
                 match sections.get(self.next) {
                     Some(section) => {
                         self.next += 1;
-                        self.section(cx, source, section, found)?;
+                        self.section(source, section, found)?;
                     }
                     None => {
                         let gaps: Vec<_> = if self.sycl.is_empty() {

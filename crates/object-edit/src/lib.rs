@@ -86,8 +86,8 @@ pub use error::{Error, ErrorKind};
 #[cfg(feature = "linked")]
 pub use linked::{
     Edited, Format, HipWrapper, Item, Options, Registered, RegisteredWith, SectionChange,
-    SectionEdit, Target, edit, edit_archive, explain_nothing, hip_wrappers, move_in, move_out,
-    registered, sections_never_loaded, uneditable,
+    SectionEdit, Target, edit, edit_archive, edit_in_place, editable_in_place, explain_nothing,
+    hip_wrappers, move_in, move_out, registered, sections_never_loaded, uneditable,
 };
 #[cfg(feature = "objects")]
 pub use objects::{HostObject, NewSections, embed, remove_sections};

@@ -38,15 +38,57 @@ pub(crate) fn overwrite(splices: &Output, mut patches: Vec<Patch>) -> Output {
     out
 }
 
+/// The new bytes of a patch, which take the place of as many old ones.
+pub(crate) trait Contents {
+    /// Returns the number of bytes.
+    fn size(&self) -> u64;
+    /// Adds the bytes to an output.
+    fn push_to(&self, out: &mut Output);
+}
+
+impl Contents for Vec<u8> {
+    fn size(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn push_to(&self, out: &mut Output) {
+        out.push_bytes(self);
+    }
+}
+
+impl Contents for Output {
+    fn size(&self) -> u64 {
+        Output::size(self)
+    }
+
+    fn push_to(&self, out: &mut Output) {
+        out.append(self);
+    }
+}
+
 /// Bytes to be changed in what stays, by their offset in the edited file.
-#[derive(Debug, Default)]
-pub(crate) struct Patches(BTreeMap<u64, Vec<u8>>);
+#[derive(Debug)]
+pub(crate) struct Patches<C = Vec<u8>>(BTreeMap<u64, C>);
+
+impl<C> Default for Patches<C> {
+    fn default() -> Self {
+        Patches(BTreeMap::new())
+    }
+}
+
+impl<C> FromIterator<(u64, C)> for Patches<C> {
+    fn from_iter<P: IntoIterator<Item = (u64, C)>>(patches: P) -> Self {
+        Patches(patches.into_iter().collect())
+    }
+}
 
 impl Patches {
     pub(crate) fn put(&mut self, offset: u64, bytes: &[u8]) {
         self.0.insert(offset, bytes.to_vec());
     }
+}
 
+impl<C: Contents> Patches<C> {
     /// Changes them. `None` when some of them are not there any more, or more than once.
     pub(crate) fn apply(&self, splices: Output) -> Option<Output> {
         if self.0.is_empty() {
@@ -61,12 +103,12 @@ impl Patches {
             };
             let mut at = range.start;
             for (&offset, bytes) in self.0.range(range.clone()) {
-                let end = offset.checked_add(bytes.len() as u64)?;
+                let end = offset.checked_add(bytes.size())?;
                 if offset < at || end > range.end {
                     return None;
                 }
                 out.push_input(Input::File, at..offset);
-                out.push_bytes(bytes);
+                bytes.push_to(&mut out);
                 at = end;
                 applied += 1;
             }

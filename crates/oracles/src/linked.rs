@@ -7,8 +7,9 @@ use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
 use crate::edits;
 use crate::fields::Fields;
 
+use samples::fatbin::{Made, fatbin};
 use samples::linked::{
-    AARCH64, DYN, EXEC, Header, Linked, Loaded, Pointers, Style, X86_64, check_same,
+    AARCH64, DYN, EXEC, Header, Linked, Loaded, Pointers, Style, X86_64, check_same_but,
 };
 
 const IDS: [&str; 4] = [
@@ -30,7 +31,8 @@ pub fn check(data: &[u8]) {
     let seed = u.arbitrary().unwrap_or_default();
     edits::check_seeded(&damaged, seed, &|after| {
         if is_whole {
-            check_same(&file, after);
+            check_same_but(&file, after, &[".rodata"]);
+            check_around(&linked, &file, after);
             check_registered(&before, after);
         }
     });
@@ -65,8 +67,45 @@ fn linked(u: &mut Unstructured<'_>) -> Result<Linked> {
         free_headers: u.int_in_range(0..=2)?,
         symbols: u.arbitrary()?,
         reference,
+        rodata: if u.ratio(1, 4)? { Some(beside(u)?) } else { None },
         ..Linked::new(style, bundles)
     })
+}
+
+/// The bytes around fatbinaries in a section of other data.
+const AROUND: [u8; 24] = [0xa5; 24];
+
+/// Returns other data with fatbinaries in it.
+fn beside(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    let mut data = if u.arbitrary()? { AROUND.to_vec() } else { Vec::new() };
+    for _ in 0..u.int_in_range(1..=3)? {
+        let mut entries = Vec::new();
+        for sm in [75, 80, 90] {
+            if entries.is_empty() || u.arbitrary()? {
+                let size = *u.choose(&[8, 100, 5000])?;
+                entries.push(Made::cubin(sm, &vec![u.int_in_range(1..=255)?; size]));
+            }
+        }
+        data.extend(fatbin(&entries));
+        data.extend(AROUND);
+    }
+    Ok(data)
+}
+
+/// Checks that what is beside fatbinaries in a section of other data is as it was.
+fn check_around(linked: &Linked, before: &[u8], after: &[u8]) {
+    let contents = |file| {
+        let loaded = Loaded::new(file);
+        loaded.contents(&loaded.section(".rodata")).to_vec()
+    };
+    let (before, after) = (contents(before), contents(after));
+    if linked.rodata.is_none() {
+        assert!(before == after);
+    }
+    let is_around = |bytes: &[u8]| bytes == AROUND;
+    for (before, after) in before.windows(AROUND.len()).zip(after.windows(AROUND.len())) {
+        assert!(!is_around(before) || is_around(after));
+    }
 }
 
 /// Returns a bundle of pages, or one that is not aligned, or a compressed one.

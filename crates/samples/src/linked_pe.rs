@@ -31,18 +31,26 @@ const CUDA: Registration = (".nv_fatb", ".nvFatBi", 0x4662_43b1, 8);
 /// Returns a library whose section `.hip_fat` holds these units, each on pages of its own. A wrapper in `.hipFatB` leads to each.
 #[must_use]
 pub fn build(units: &[Vec<u8>]) -> Vec<u8> {
-    build_for(&HIP, units)
+    build_for(&HIP, units, &[0xc3; 0x30])
 }
 
 /// Returns the same for fatbinaries in `.nv_fatb`.
 #[must_use]
 pub fn build_cuda(units: &[Vec<u8>]) -> Vec<u8> {
-    build_for(&CUDA, units)
+    build_for(&CUDA, units, &[0xc3; 0x30])
+}
+
+/// Returns the same with these contents of `.text`, of a page at most.
+#[must_use]
+pub fn build_cuda_beside(units: &[Vec<u8>], text: &[u8]) -> Vec<u8> {
+    assert!(text.len() <= PAGE);
+    build_for(&CUDA, units, text)
 }
 
 fn build_for(
     &(device_name, wrappers_name, magic, align): &Registration,
     units: &[Vec<u8>],
+    text: &[u8],
 ) -> Vec<u8> {
     let (mut device, mut wrappers) = (Vec::new(), Vec::new());
     let mut relocations = words(&[WRAPPERS, 8 + 2 * units.len().next_multiple_of(2)]);
@@ -58,7 +66,7 @@ fn build_for(
     let after = (DEVICE + device.len()).next_multiple_of(PAGE);
     let directory = words(&[after, relocations.len()]);
     let sections = [
-        (".text\0\0\0", 0x1000, vec![0xc3; 0x30], 0x6000_0020),
+        (".text\0\0\0", 0x1000, text.to_vec(), 0x6000_0020),
         (wrappers_name, WRAPPERS, wrappers, 0x4000_0040),
         (device_name, DEVICE, device, 0x4000_0040),
         (".reloc\0\0", after, relocations, 0x4200_0040),

@@ -11,6 +11,7 @@ pub mod directory;
 pub mod failure;
 pub mod file_part;
 pub mod help;
+pub mod holes;
 pub mod input;
 pub mod json;
 pub mod listed;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use device_select::{Rule, SplitLibrary};
-use fat_edit::{EditPlan, EditableFile, ErrorKind, NamedImages, survey, survey_closed};
+use fat_edit::{EditNote, EditPlan, EditableFile, ErrorKind, NamedImages, survey, survey_closed};
 use gpu_packages::wheel_file_name;
 
 use super::new_images::NewImages;
@@ -22,12 +22,13 @@ use crate::package::Package;
 use crate::records::Lists;
 use tool_kit::attributes;
 use tool_kit::failure::Failure;
+use tool_kit::holes;
 use tool_kit::opened::Opened;
 use tool_kit::output::{How, Name, Outputs, is_same};
 use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
 use tool_kit::store::Keep;
-use tool_kit::{Outcome, report as messages};
+use tool_kit::{Outcome, report as messages, style};
 
 /// A file to be edited, for who decides how.
 pub(crate) struct Subject<'a> {
@@ -261,6 +262,7 @@ impl<'a> Editor<'a> {
 
         let (contents, mut wishes, plan) = self.plan(opened.reader(), is_named)?;
         let changes = !plan.is_unchanged();
+        wishes.notes.extend(note_holes(&plan).filter(|_| Outputs::appears_late(&target.path())));
         if changes && replaces {
             wishes.notes.extend(self.unseal(&opened.file)?);
             wishes.warnings.extend(self.compare(named, &opened.file)?);
@@ -421,6 +423,9 @@ impl<'a> Editor<'a> {
                 Err(error) if error.kind() == ErrorKind::Write => return Err(error.into()),
                 Err(error) => return Ok(Err(explain(&error, self.images))),
             }
+            if Outputs::appears_late(&target.path()) {
+                holes::make(out, plan.zeros(&holes::of(&opened.file)));
+            }
             if how.replaces.is_none() {
                 return Ok(Ok(Vec::new()));
             }
@@ -429,4 +434,13 @@ impl<'a> Editor<'a> {
         });
         Ok((outputs, filled??))
     }
+}
+
+/// Returns the note about the pages of zeros that an edit leaves.
+fn note_holes(plan: &EditPlan) -> Option<String> {
+    let is_zeroed = |note: &EditNote| matches!(note, EditNote::Zeroed { .. });
+    let size = holes::size(plan.zeros(&[]));
+    (size > 0 && plan.notes().iter().any(is_zeroed)).then(|| {
+        format!("{} of its zeros are holes, which take no space on a disk", style::size(size))
+    })
 }

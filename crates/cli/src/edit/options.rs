@@ -58,8 +58,8 @@ pub(crate) struct Uneditable {
     /// Skip device code that cannot be edited
     ///
     /// Without this option, an edit that would change device code in Mach-O files, WebAssembly modules, LLVM bitcode
-    /// or at places that only a scan finds is refused. With it, everything else is edited, and a note names what is
-    /// skipped.
+    /// or at places that only a scan finds is refused, except that fatbinaries there lose images. With it, everything
+    /// else is edited, and a note names what is skipped.
     #[arg(long)]
     allow_uneditable: bool,
 }

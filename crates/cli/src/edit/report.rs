@@ -42,6 +42,8 @@ pub(super) struct FileRow {
     deleted: bool,
     pub(super) size_before: u64,
     pub(super) size_after: u64,
+    /// Bytes of the new file that were device code and are zeros now.
+    zeros: u64,
     targets: Vec<TargetRow>,
     containers: Vec<ContainerRow>,
     pub(super) notes: Vec<String>,
@@ -134,6 +136,7 @@ impl FileRow {
             changed: !plan.is_unchanged(),
             size_before: contents.size(),
             size_after: plan.size(),
+            zeros: plan.notes().iter().map(zeros).sum(),
             targets: plan.targets(contents).into_iter().map(TargetRow::of).collect(),
             containers: containers.collect(),
             notes: wishes.notes.clone(),
@@ -222,6 +225,11 @@ fn staying(note: &EditNote) -> usize {
     }
 }
 
+/// Returns the number of bytes that became zeros according to a note.
+fn zeros(note: &EditNote) -> u64 {
+    if let EditNote::Zeroed { bytes } = note { *bytes } else { 0 }
+}
+
 /// Prints a heading and a table for each file that changes.
 pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
     let mut out = style::stdout();
@@ -244,7 +252,11 @@ fn print_heading(out: &mut Out<'_>, row: &FileRow) -> io::Result<()> {
     let (file, dry) = if row.dry_run { (&row.file, ", not written") } else { (&row.output, "") };
     let [before, after] = [row.size_before, row.size_after].map(style::size);
     let part = style::percent(row.size_after, row.size_before);
-    show!(out, "{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{dry}")
+    let zeros = match row.zeros {
+        0 => String::new(),
+        zeros => format!(", {} of it zeros", style::size(zeros)),
+    };
+    show!(out, "{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{zeros}{dry}")
 }
 
 /// Prints a line for each file that changes, and the total.

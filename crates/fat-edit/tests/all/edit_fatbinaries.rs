@@ -98,24 +98,47 @@ fn entries_that_stay_keep_their_bytes() {
 }
 
 #[test]
-fn the_smallest_entry_stays_where_none_would() {
+fn a_header_stays_where_no_entry_would() {
     let file = fatbin(&[entry("sm_80", 1, 900), entry("sm_70", 2, 80), entry("sm_75", 3, 500)]);
     let error = keep(&file, "sm_90", EditOptions::default()).unwrap_err();
     assert_eq!(error, "nv-fatbin:0: no image would be left");
     let options = EditOptions::default().with_allow_empty(true);
     let (plan, out) = keep(&file, "sm_90", options.clone()).unwrap();
-    assert_eq!(stored(&out), stored(&file)[1..2]);
-    assert_eq!(plan.notes(), [EditNote::Placeholders { count: 1 }]);
-    assert_eq!(plan.images()[1].size_after, Some(80));
-    // A smaller one takes its place.
+    assert_eq!(out, NewFatbin::new().to_vec().unwrap());
+    assert_eq!(plan.notes(), [EditNote::EmptyFatbinaries { count: 1 }]);
+    assert_eq!(plan.notes()[0].to_string(), "1 fatbinary is empty now: no GPU runs its kernels");
+    assert!(plan.images().iter().all(|image| image.size_after.is_none()));
+    assert!(keep(&out, "sm_90", EditOptions::default()).unwrap().0.is_unchanged());
+    // It can get entries again.
     let add = |contents: &EditableFile, edit: &mut Edit| {
         contents.images().iter().for_each(|image| edit.remove(image.index()));
         edit.add(0, "cuda-nvptx64-nvidia-cuda--sm_90", 0);
     };
     let image = ptx("sm_90", 1, 0);
-    let (plan, out) = plan_with(&file, options, &[&image], add).unwrap();
-    assert!(plan.notes().is_empty());
-    assert_eq!(images(&out)[0].1, as_stored(&image));
+    for file in [&file, &out] {
+        let (plan, out) = plan_with(file, options.clone(), &[&image], add).unwrap();
+        assert!(plan.notes().is_empty());
+        assert_eq!(images(&out)[0].1, as_stored(&image));
+    }
+}
+
+#[test]
+fn wrappers_lead_to_empty_fatbinaries() {
+    let fatbins: Vec<_> = (1..=4).map(|n| sample(n * 9, Compression::None)).collect();
+    let options = EditOptions::default().with_allow_empty(true);
+    let empty = NewFatbin::new().to_vec().unwrap();
+    for program in programs(&fatbins) {
+        let file = program.build();
+        let (_, out) = keep(&file, "sm_90", options.clone()).unwrap();
+        linked::check_same(&file, &out);
+        assert!(registered(&out) == vec![empty.clone(); 4]);
+        assert!(keep(&out, "sm_90", EditOptions::default()).unwrap().0.is_unchanged());
+    }
+    let file = linked_pe::build_cuda(&fatbins);
+    let (_, out) = keep(&file, "sm_90", options).unwrap();
+    linked_pe::check_same(&file, &out);
+    let found = linked_pe::registered(&out);
+    assert!(found.len() == 4 && found.iter().all(|found| found.starts_with(&empty)));
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod edit_compressed_binaries;
 mod edit_elf;
 mod edit_fatbinaries;
 mod edit_hosts;
+mod edit_in_place;
 mod edit_limits;
 mod edit_model;
 mod edit_objects;

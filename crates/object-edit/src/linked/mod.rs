@@ -8,6 +8,7 @@ mod elf;
 mod elf_object;
 mod error;
 mod host;
+mod in_place;
 mod moved_out;
 mod moves;
 mod pe;
@@ -20,6 +21,7 @@ mod unloaded;
 
 pub use edit::{Format, edit, edit_archive, explain_nothing, uneditable};
 pub use host::{Edited, Item, Options, SectionChange, SectionEdit};
+pub use in_place::{edit_in_place, editable_in_place};
 pub use moved_out::{HipWrapper, hip_wrappers, move_in, move_out};
 pub use registered::{Registered, RegisteredWith, Target, registered};
 pub use unloaded::sections_never_loaded;

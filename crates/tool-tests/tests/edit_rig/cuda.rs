@@ -333,15 +333,10 @@ pub struct Fatbinary {
 }
 
 impl Fatbinary {
-    /// Returns the fatbinary with the images that have a reason to be in it; with its smallest one, if none has.
+    /// Returns the fatbinary with the images that have a reason to be in it.
     pub fn filtered(&self, keep: impl Fn(&str) -> bool) -> Self {
-        let kept: Vec<_> =
-            self.images.iter().filter(|image| keep(&image.target)).cloned().collect();
-        if !kept.is_empty() {
-            return Fatbinary { images: kept };
-        }
-        let size = |image: &&Image| image.stored.as_ref().map_or(image.code.len(), Vec::len);
-        Fatbinary { images: self.images.iter().min_by_key(size).cloned().into_iter().collect() }
+        let kept = self.images.iter().filter(|image| keep(&image.target));
+        Fatbinary { images: kept.cloned().collect() }
     }
 
     /// Returns the fatbinary with its images stored in another way.

@@ -15,11 +15,12 @@ use nv_fatbin::Codec;
 use crate::common;
 use crate::edit_rig::broken::Breaker;
 use crate::edit_rig::check::{
-    Before, Depth, Edited, Rig, comes_back, does_nothing, edit, is_pinned, is_refused, is_smaller,
-    narrows, of,
+    Before, Container as _, Depth, Edited, Rig, comes_back, containers, does_nothing, edit,
+    is_pinned, is_refused, is_smaller, narrows, of,
 };
 use crate::edit_rig::cuda::{CUBINS, FEW, FULL, Fatbinary, Image, Units};
-use crate::edit_rig::zoo::{Linked, Shape, Units as _};
+use crate::edit_rig::observe::observe;
+use crate::edit_rig::zoo::{Linked, Shape, Units as _, World};
 use crate::edit_rig::{Complaints, command, each, must, said, settle, tool};
 
 /// The files, and what they are like before edits.
@@ -149,7 +150,7 @@ fn broken_fatbinaries_are_seen() {
     rejected("no magic", |file, at| file.flip(at));
     rejected("another header", |file, at| file.flip(at + 4));
     rejected("another header", |file, at| file.flip(at + 6));
-    rejected("no entry", |file, at| file.put(at + 8, &[0; 8]));
+    rejected("container 0: is ; not ", |file, at| file.put(at + 8, &[0; 8]));
     rejected("entry 3 does not lie in its fatbinary", |file, at| {
         file.add(at + 8, 0_u64.wrapping_sub(8))
     });
@@ -300,13 +301,63 @@ fn files_thinned_without_ptx_have_none() {
         }
         let words =
             [&words[..], &["--allow-unserved", "--allow-empty", "--allow-missing"]].concat();
-        // The smallest image stays for the wrapper.
+        // The wrapper leads to an empty fatbinary.
         let expected = only(file, |_| false);
         complaints.extend(RIG.edit_and_check(file, &words, &expected, Depth::Itself, |edited| {
-            let is_told = edited.said.contains("its smallest image: a wrapper leads there")
-                || edited.said.contains("their smallest image: a wrapper leads there");
+            let is_told = edited.said.contains("empty now: no GPU runs ");
             Ok(if is_told { vec![] } else { vec![format!("says {:?}", edited.said)] })
         }));
+        complaints
+    }));
+}
+
+/// The wrappers lead into a section of another name, where nothing may move.
+#[test]
+fn files_are_thinned_in_place() {
+    let place = tempfile::tempdir().unwrap();
+    // Relocatable code has a section of its own.
+    let is_simple = |file: &&Linked| {
+        let is_relocatable = matches!(units(file), Units::Rdc | Units::RdcNew);
+        file.shape == Shape::Shared && file.world == World::Glibc && !is_relocatable
+    };
+    let files: Vec<_> = RIG.chosen().into_iter().filter(is_simple).collect();
+    settle(&each(&files, |file| {
+        let renamed = place.path().join(file.name);
+        let rename = "--rename-section=.nv_fatbin=.cask_resource".as_ref();
+        must(&tool("objcopy"), [rename, file.path.as_os_str(), renamed.as_os_str()]);
+        let before = fs::read(&renamed).unwrap();
+        let mut complaints = Complaints::new();
+        for target in ["sm_80", "sm_120"] {
+            let words = ["thin", "--keep", target, "--exact", "--drop-ptx", "--allow-empty"];
+            let words = [&words[..], &["--allow-unserved", "--allow-missing"]].concat();
+            let edited = match edit(file, &renamed, &words) {
+                Ok(edited) => edited,
+                Err(error) => {
+                    complaints.push(error);
+                    continue;
+                }
+            };
+            if edited.bytes().len() != before.len() {
+                complaints.push(format!("{}: {words:?}: another size", file.name));
+            }
+            let seen = match observe(file, &edited.path()) {
+                Ok(seen) => seen,
+                Err(error) => {
+                    complaints.push(format!("{}: {error}", file.name));
+                    continue;
+                }
+            };
+            match containers::<Fatbinary>(&seen) {
+                Ok(found) => {
+                    let expected = only(file, |image| image == target);
+                    for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                        let name = format!("{} in place: container {index}", file.name);
+                        complaints.extend(of(&name, found.compare(expected)));
+                    }
+                }
+                Err(error) => complaints.push(format!("{}: {error}", file.name)),
+            }
+        }
         complaints
     }));
 }

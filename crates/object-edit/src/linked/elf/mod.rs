@@ -9,6 +9,7 @@
 mod check;
 mod dynamic;
 mod file;
+mod in_place;
 mod layout;
 mod movable;
 pub(crate) mod moved_out;
@@ -36,6 +37,7 @@ use byte_parts::{ReadSeek, Source};
 use check::Addresses;
 use dynamic::Dynamic;
 use file::{File, SectionHeader, file_range, is_allocated};
+pub(super) use in_place::editable_in_place;
 use layout::{Bundle, Layout, PAGE};
 use object::elf::{ET_DYN, ET_EXEC, SHT_NOBITS};
 use sections::Sections;

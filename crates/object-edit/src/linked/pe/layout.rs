@@ -287,7 +287,7 @@ fn headers(
 }
 
 /// The offset of CheckSum in the optional header.
-const CHECKSUM_AT: u64 = std::mem::offset_of!(ImageOptionalHeader64, check_sum) as u64;
+pub(super) const CHECKSUM_AT: u64 = std::mem::offset_of!(ImageOptionalHeader64, check_sum) as u64;
 
 /// A bundle that replaced. Addresses count from the image base.
 struct Moved {

@@ -8,6 +8,7 @@
 mod check;
 mod checksum;
 mod file;
+mod in_place;
 mod layout;
 pub(crate) mod moved_out;
 mod place;
@@ -26,6 +27,7 @@ use std::ops::Range;
 use byte_parts::Source;
 use check::Check;
 use file::File;
+pub(super) use in_place::{editable_in_place, set_checksum, unsigned};
 use object::pe::IMAGE_DIRECTORY_ENTRY_SECURITY;
 use slot::Slot;
 pub(super) use slot::uneditable;
@@ -46,11 +48,7 @@ pub(crate) fn edit(
         return Ok(Edited::new(output::copy_of(context.window)));
     }
     let file = File::read(source, context.window)?;
-    let certificates = certificates(&file)?;
-    if certificates.is_some() && !context.options.drop_signature {
-        let text = "file is signed; the signature would become invalid";
-        return Err(Error::new(ErrorKind::Signed, text));
-    }
+    let certificates = certificates(&file, context)?;
     let mut slots = Slot::gather(source, &file, sections)?;
     let wrappers = wrappers::read(source, &file)?;
     let mut led_to: Vec<u64> = wrappers.iter().map(|wrapper| wrapper.target).collect();
@@ -79,9 +77,9 @@ pub(crate) fn edit(
     Ok(Edited { parts: splices, zeroed, signature_dropped })
 }
 
-/// Returns the range of the certificates that sign the file: their directory has an offset of the file, not an
-/// address.
-fn certificates(file: &File) -> Result<Option<Range<u64>>, Error> {
+/// Returns the range of the certificates that sign the file, if they may go: their directory has an offset of the file, not
+/// an address.
+fn certificates(file: &File, context: HostContext<'_>) -> Result<Option<Range<u64>>, Error> {
     let Some(range) = file.directory(IMAGE_DIRECTORY_ENTRY_SECURITY) else { return Ok(None) };
     if range.end > file.len() {
         let Range { start, end } = range;
@@ -91,6 +89,10 @@ fn certificates(file: &File) -> Result<Option<Range<u64>>, Error> {
     if range.start < file.end_of_sections() {
         let what = "the certificate table lies in a section";
         return Err(Error::inconsistent_sections(what));
+    }
+    if !context.options.drop_signature {
+        let text = "file is signed; the signature would become invalid";
+        return Err(Error::new(ErrorKind::Signed, text));
     }
     Ok(Some(range))
 }
