@@ -8,6 +8,8 @@
 mod check;
 mod checksum;
 mod file;
+mod headers;
+mod hybrid;
 mod layout;
 pub(crate) mod moved_out;
 mod place;
@@ -57,9 +59,9 @@ pub(crate) fn edit(
     led_to.sort_unstable();
     slots.iter_mut().for_each(|slot| slot.join(&led_to));
     wrappers::check(&file, &wrappers, &slots)?;
-    let placements = place::place(source, &file, &slots, &wrappers, context)?;
+    let places = place::place(source, &file, &slots, &wrappers, context)?;
     let mut layout =
-        layout::lay_out(source, &file, &slots, &placements, &wrappers, certificates.as_ref())?;
+        layout::lay_out(source, &file, &slots, &places, &wrappers, certificates.as_ref())?;
     if file.optional.check_sum.get(LE) != 0 {
         let len = layout.splices.size();
         let sum = checksum::checksum(output::reader(&layout.splices, source.reader(), new), len)?;
@@ -69,13 +71,13 @@ pub(crate) fn edit(
     let check = Check {
         file: &file,
         slots: &slots,
-        placements: &placements,
+        places: &places,
         wrappers: &wrappers,
         splices: &splices,
     };
     check.run(source, new)?;
-    let zeroed = slots.iter().zip(&placements).map(|(slot, placement)| placement.zeroed(slot));
-    let (zeroed, signature_dropped) = (zeroed.sum(), certificates.is_some());
+    let zeroed = places.placements.iter().map(|placement| placement.zeroed(&file)).sum();
+    let signature_dropped = certificates.is_some();
     Ok(Edited { parts: splices, zeroed, signature_dropped })
 }
 
