@@ -258,11 +258,19 @@ impl File {
         self.coff.pointer_to_symbol_table.get(LE) != 0 && self.coff.number_of_symbols.get(LE) != 0
     }
 
-    /// Returns whether something may number sections that is not corrected: symbols, or a load configuration that is not
-    /// known or has a number that no section has.
+    /// Returns whether the file has code for ARM64 and for x86-64, with `CHPEMetadataPointer`; `None` if that is not known.
+    pub(super) fn is_hybrid(&self) -> Option<bool> {
+        self.load_config.as_ref().map(|config| config.chpe_metadata_pointer.get(LE) != 0)
+    }
+
+    /// Returns whether something may number sections that is not corrected: symbols, the load configuration of ARM64X
+    /// files for x86-64, or one that is not known or has a number that no section has.
     pub(super) fn numbers_sections(&self) -> bool {
+        let is_arm = self.coff.machine.get(LE) == IMAGE_FILE_MACHINE_ARM64;
         let number = self.section_number().map_or(0, |(_, number)| usize::from(number));
-        self.has_symbols() || self.load_config.is_none() || number > self.sections.len()
+        self.has_symbols()
+            || self.is_hybrid().is_none_or(|is_hybrid| is_hybrid && is_arm)
+            || number > self.sections.len()
     }
 
     /// Returns the name of a section, as the string table has it where it is too long.

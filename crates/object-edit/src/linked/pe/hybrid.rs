@@ -37,12 +37,13 @@ pub(super) enum Code {
 impl Code {
     /// Reads the code map of a hybrid file. Without a map that can be read, code may be for either machine.
     pub(super) fn read(source: &mut Source<'_>, file: &File) -> io::Result<Code> {
-        let pointer = file.load_config.as_ref().map(|config| config.chpe_metadata_pointer.get(LE));
-        if pointer == Some(0) {
+        if file.is_hybrid() == Some(false) {
             let is_arm = file.coff.machine.get(LE) == IMAGE_FILE_MACHINE_ARM64;
             return Ok(Code::One(if is_arm { Machine::Aarch64 } else { Machine::X86_64 }));
         }
-        let at = pointer.and_then(|pointer| pointer.checked_sub(file.image_base()));
+        let config = file.load_config.as_ref();
+        let at = config
+            .and_then(|config| config.chpe_metadata_pointer.get(LE).checked_sub(file.image_base()));
         let map = at.map(|at| code_map(source, file, at)).transpose()?;
         Ok(map.flatten().map_or(Code::Any, Code::Mapped))
     }
