@@ -26,7 +26,7 @@ struct Larger {
 }
 
 impl Headers {
-    /// Returns the room in a file in which sections are joined: so many headers fewer.
+    /// Returns the room in a file whose table has `joined` headers fewer than now.
     pub(super) fn find(source: &mut Source<'_>, file: &File, joined: usize) -> Result<Self, Error> {
         let size = u64::from(file.optional.size_of_headers.get(LE));
         let (table_end, in_file) = (file.table_end(), file.file_alignment());

@@ -3,7 +3,7 @@
 //! Windows wants sections to follow each other without gaps in memory. So a section of device code keeps its place and
 //! size there, and has fewer bytes in the file: a loader fills the rest with zeros. All addresses stay except the addresses
 //! of bundles that move within their section; the pointers of the wrappers follow them. A bundle that something else may
-//! refer to stays; the section is then split there, if there is room for a section header.
+//! refer to stays; the section is then split at its page, if the headers have room or can grow.
 
 mod check;
 mod checksum;

@@ -30,7 +30,7 @@ pub(super) struct Placement {
     pub(super) is_new: bool,
 }
 
-/// Where everything is in the new file.
+/// The places of everything in the new file.
 pub(super) struct Places {
     /// One for each slot.
     pub(super) placements: Vec<Placement>,

@@ -236,6 +236,18 @@ fn a_page_that_bundles_share_is_not_split() {
     assert_eq!(raw_sizes(&new, ".hip_fat"), [0x400, 0x2000]);
 }
 
+#[test]
+fn the_part_of_a_removed_bundle_before_a_pinned_one_leaves_the_file() {
+    let sample = Sample { wrappers: vec![1, 2], ..Sample::default() }.with_lea(1);
+    let (new, notes) = resize(&sample.build(), plain(), &[0, 0x800, 0x1321]).unwrap();
+    assert_eq!(notes, (0, false));
+    // No section is empty in the file.
+    assert_eq!(raw_sizes(&new, ".hip_fat"), [0x200, 0x2400]);
+    assert_eq!(registered(&new), [(1, 0x800), (2, 0x1321)]);
+    let once = resize(&sample.build(), plain(), &[0, 0x400, 0x321]).unwrap().0;
+    assert!(resize(&new, plain(), &[0x400, 0x321]).unwrap().0 == once);
+}
+
 /// A sample in which exports pin bundles, 8 bytes after the start of a page, and sizes that leave a gap after each.
 fn pinned(count: u32, gap: usize) -> (Sample, Vec<usize>) {
     let bundles: Vec<_> = (0..count).map(|n| (n * 0x10000 + 8, 0x10000)).collect();
