@@ -230,8 +230,6 @@ fn part(
         }
     }
     let size = (contents.size() - base).next_multiple_of(file.file_alignment());
-    // No section may be empty in the file.
-    let size = size.max(file.file_alignment());
     contents.pad_to(base + size);
     Ok(Section {
         virtual_address: word(memory.start)?,

@@ -210,7 +210,10 @@ fn split(file: &File, headers: &mut Headers, placements: &mut [Placement]) {
     }
     let mut cuts = Vec::new();
     for (number, placement) in placements.iter().enumerate() {
-        cuts.extend(placement.gaps.iter().filter_map(|gap| {
+        // No section may be empty in the file: a bundle must lie before the gap.
+        let first = placement.addresses.first();
+        let gaps = placement.gaps.iter().filter(|gap| first < Some(&gap.start));
+        cuts.extend(gaps.filter_map(|gap| {
             let at = cut(file, gap);
             let gain = at.checked_sub(gap.start.next_multiple_of(file.file_alignment()))?;
             (gain > 0).then_some((gain, number, at))

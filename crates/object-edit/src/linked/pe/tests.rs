@@ -237,12 +237,11 @@ fn a_page_that_bundles_share_is_not_split() {
 }
 
 #[test]
-fn the_part_of_a_removed_bundle_before_a_pinned_one_leaves_the_file() {
+fn no_section_is_empty_where_the_first_bundle_is_removed() {
     let sample = Sample { wrappers: vec![1, 2], ..Sample::default() }.with_lea(1);
     let (new, notes) = resize(&sample.build(), plain(), &[0, 0x800, 0x1321]).unwrap();
-    assert_eq!(notes, (0, false));
-    // No section is empty in the file.
-    assert_eq!(raw_sizes(&new, ".hip_fat"), [0x200, 0x2400]);
+    assert_eq!(notes, (0x3000, false));
+    assert_eq!(raw_sizes(&new, ".hip_fat"), [0x5400]);
     assert_eq!(registered(&new), [(1, 0x800), (2, 0x1321)]);
     let once = resize(&sample.build(), plain(), &[0, 0x400, 0x321]).unwrap().0;
     assert!(resize(&new, plain(), &[0x400, 0x321]).unwrap().0 == once);
