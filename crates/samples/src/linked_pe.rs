@@ -10,6 +10,9 @@ const FILE_ALIGNMENT: usize = 0x200;
 const OPTIONAL: usize = 0x98;
 const DIRECTORIES: usize = OPTIONAL + 112;
 const TABLE: usize = OPTIONAL + 240;
+const TEXT: usize = 0x1000;
+const LOAD_CONFIG: usize = 0x1040;
+const METADATA: usize = 0x1180;
 const WRAPPERS: usize = 0x2000;
 const DEVICE: usize = 0x3000;
 
@@ -31,26 +34,37 @@ const CUDA: Registration = (".nv_fatb", ".nvFatBi", 0x4662_43b1, 8);
 /// Returns a library whose section `.hip_fat` holds these units, each on pages of its own. A wrapper in `.hipFatB` leads to each.
 #[must_use]
 pub fn build(units: &[Vec<u8>]) -> Vec<u8> {
-    build_for(&HIP, units, &[0xc3; 0x30])
+    build_for(&HIP, units, &[0xc3; 0x30], 0)
+}
+
+/// Returns the same as an ARM64EC file: its load configuration leads to a code map. All code is for x86-64.
+#[must_use]
+pub fn build_hybrid(units: &[Vec<u8>]) -> Vec<u8> {
+    let mut code = vec![0xc3; 0x30];
+    put(&mut code, LOAD_CONFIG - TEXT, &words(&[0x140]));
+    put(&mut code, LOAD_CONFIG - TEXT + 200, &(BASE + METADATA as u64).to_le_bytes());
+    put(&mut code, METADATA - TEXT, &words(&[1, METADATA + 12, 1, TEXT | 2, 0x1000]));
+    build_for(&HIP, units, &code, LOAD_CONFIG)
 }
 
 /// Returns the same for fatbinaries in `.nv_fatb`.
 #[must_use]
 pub fn build_cuda(units: &[Vec<u8>]) -> Vec<u8> {
-    build_for(&CUDA, units, &[0xc3; 0x30])
+    build_for(&CUDA, units, &[0xc3; 0x30], 0)
 }
 
 /// Returns the same with these contents of `.text`, of a page at most.
 #[must_use]
 pub fn build_cuda_beside(units: &[Vec<u8>], text: &[u8]) -> Vec<u8> {
     assert!(text.len() <= PAGE);
-    build_for(&CUDA, units, text)
+    build_for(&CUDA, units, text, 0)
 }
 
 fn build_for(
     &(device_name, wrappers_name, magic, align): &Registration,
     units: &[Vec<u8>],
-    text: &[u8],
+    code: &[u8],
+    load_config: usize,
 ) -> Vec<u8> {
     let (mut device, mut wrappers) = (Vec::new(), Vec::new());
     let mut relocations = words(&[WRAPPERS, 8 + 2 * units.len().next_multiple_of(2)]);
@@ -66,7 +80,7 @@ fn build_for(
     let after = (DEVICE + device.len()).next_multiple_of(PAGE);
     let directory = words(&[after, relocations.len()]);
     let sections = [
-        (".text\0\0\0", 0x1000, text.to_vec(), 0x6000_0020),
+        (".text\0\0\0", TEXT, code.to_vec(), 0x6000_0020),
         (wrappers_name, WRAPPERS, wrappers, 0x4000_0040),
         (device_name, DEVICE, device, 0x4000_0040),
         (".reloc\0\0", after, relocations, 0x4200_0040),
@@ -82,6 +96,9 @@ fn build_for(
     put(&mut file, OPTIONAL + 56, &words(&[after + PAGE, 0x400]));
     put(&mut file, OPTIONAL + 108, &words(&[16]));
     put(&mut file, DIRECTORIES + 5 * 8, &directory);
+    if load_config > 0 {
+        put(&mut file, DIRECTORIES + 10 * 8, &words(&[load_config, 0x140]));
+    }
     let (mut raw_at, mut initialized) = (0x400, 0);
     for (n, (name, address, contents, flags)) in sections.iter().enumerate() {
         let raw_size = contents.len().next_multiple_of(FILE_ALIGNMENT);

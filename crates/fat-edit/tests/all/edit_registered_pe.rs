@@ -116,5 +116,6 @@ fn compressing_is_undone_by_decompressing() {
 fn damaged_libraries_cause_no_panic() {
     for form in Form::ALL {
         samples::damage::judge(&linked_pe::build(&form.units(3)), oracles::edits::check);
+        samples::damage::judge(&linked_pe::build_hybrid(&form.units(3)), oracles::edits::check);
     }
 }

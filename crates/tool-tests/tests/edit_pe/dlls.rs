@@ -14,7 +14,7 @@ const UNITS: [&str; 3] = ["one", "two", "three"];
 const PINNED: [&str; 3] = ["one", "pinned", "three"];
 
 /// All files with plain bundles and without a signature.
-pub const PLAIN: [&str; 14] = [
+pub const PLAIN: [&str; 18] = [
     "plain.dll",
     "release.dll",
     "pages.dll",
@@ -24,6 +24,10 @@ pub const PLAIN: [&str; 14] = [
     "fixed-pinned.exe",
     "arm.dll",
     "arm-pinned.dll",
+    "arm64x.dll",
+    "arm64x-pinned.dll",
+    "arm64ec.dll",
+    "arm64ec-pinned.dll",
     "gnu.dll",
     "gnu-stripped.dll",
     "gnu-pinned.dll",
@@ -75,6 +79,44 @@ bundle:
 look:
 "#;
 
+/// The load configuration for ARM64, and the one for ARM64EC with `__chpe_metadata`, whose values the linker knows.
+const LOAD_CONFIG: &str = r#"
+    .section .rdata,"dr"
+    .globl _load_config_used
+    .p2align 3, 0
+_load_config_used:
+    .word 0x140
+"#;
+const LOAD_CONFIG_ARM: &str = "    .fill 0x13c, 1, 0\n";
+const LOAD_CONFIG_EC: &str = r"
+    .fill 0xc4, 1, 0
+    .xword __chpe_metadata
+    .fill 0x70, 1, 0
+    .globl __os_arm64x_dispatch_call, __os_arm64x_dispatch_call_no_redirect, __os_arm64x_dispatch_ret
+    .globl __os_arm64x_dispatch_icall, __os_arm64x_check_call, __os_arm64x_check_icall
+__os_arm64x_dispatch_call:
+__os_arm64x_dispatch_call_no_redirect:
+__os_arm64x_dispatch_ret:
+__os_arm64x_dispatch_icall:
+__os_arm64x_check_call:
+__os_arm64x_check_icall:
+    .xword 0
+    .globl __chpe_metadata
+__chpe_metadata:
+    .word 2
+    .rva __hybrid_code_map
+    .word __hybrid_code_map_count
+    .rva __x64_code_ranges_to_entry_points
+    .rva __arm64x_redirection_metadata
+    .fill 28, 1, 0
+    .word __x64_code_ranges_to_entry_points_count
+    .word __arm64x_redirection_metadata_count
+    .fill 8, 1, 0
+    .rva __arm64x_extra_rfe_table
+    .word __arm64x_extra_rfe_table_size
+    .fill 44, 1, 0
+";
+
 /// The files, by name.
 pub struct Dlls {
     directory: PathBuf,
@@ -108,15 +150,19 @@ impl Dlls {
             fs::write(dlls.path(&format!("{unit}.hip")), HIP.replace("NAME", unit)).unwrap();
         }
         fs::write(dlls.path("stubs.c"), STUBS).unwrap();
-        let machines =
-            ["x86_64-pc-windows-msvc", "aarch64-pc-windows-msvc", "x86_64-w64-windows-gnu"];
-        for (prefix, triple) in ["msvc", "arm", "gnu"].into_iter().zip(machines) {
+        let machines = [
+            "x86_64-pc-windows-msvc",
+            "aarch64-pc-windows-msvc",
+            "arm64ec-pc-windows-msvc",
+            "x86_64-w64-windows-gnu",
+        ];
+        for (prefix, triple) in ["msvc", "arm", "arm64ec", "gnu"].into_iter().zip(machines) {
             for unit in UNITS {
                 dlls.compile(triple, &format!("{unit}.hip"), &format!("{prefix}-{unit}.obj"), &[]);
             }
             dlls.compile(triple, "stubs.c", &format!("{prefix}-stubs.obj"), &[]);
             let code = match prefix {
-                "arm" => "adrp x0, bundle\n add x0, x0, :lo12:bundle\n ret\n",
+                "arm" | "arm64ec" => "adrp x0, bundle\n add x0, x0, :lo12:bundle\n ret\n",
                 _ => "leaq bundle(%rip), %rax\n ret\n",
             };
             dlls.dump_bundle(&format!("{prefix}-two.obj"), "two.hipfb");
@@ -129,6 +175,23 @@ impl Dlls {
             dlls.compile(machines[0], &format!("{unit}.hip"), &object, &["--offload-compress"]);
         }
         fs::copy(dlls.path("msvc-stubs.obj"), dlls.path("packed-stubs.obj")).unwrap();
+        let hybrid =
+            [("native", machines[1], LOAD_CONFIG_ARM), ("chpe", machines[2], LOAD_CONFIG_EC)];
+        for (name, triple, rest) in hybrid {
+            fs::write(dlls.path(&format!("{name}.s")), format!("{LOAD_CONFIG}{rest}")).unwrap();
+            dlls.compile(triple, &format!("{name}.s"), &format!("{name}.obj"), &[]);
+        }
+        // In ARM64X files, code for ARM64 registers kernels, and code for x86-64 refers to a bundle.
+        for unit in ["one", "two", "three", "stubs"] {
+            fs::copy(
+                dlls.path(&format!("arm-{unit}.obj")),
+                dlls.path(&format!("arm64x-{unit}.obj")),
+            )
+            .unwrap();
+        }
+        fs::copy(dlls.path("msvc-pinned.obj"), dlls.path("arm64x-pinned.obj")).unwrap();
+        fs::write(dlls.path("host.c"), "int host_one(int x) { return x * 3 + 5; }").unwrap();
+        dlls.compile(machines[0], "host.c", "host.obj", &[]);
         dlls.link();
         dlls
     }
@@ -190,6 +253,12 @@ impl Dlls {
         self.lld("fixed-pinned.exe", "msvc", PINNED, &fixed);
         self.lld("arm.dll", "arm", UNITS, &with(&["/machine:arm64"]));
         self.lld("arm-pinned.dll", "arm", PINNED, &with(&["/machine:arm64", "/export:look"]));
+        let hybrid = ["/machine:arm64x", "native.obj", "chpe.obj", "host.obj"];
+        self.lld("arm64x.dll", "arm64x", UNITS, &with(&hybrid));
+        self.lld("arm64x-pinned.dll", "arm64x", PINNED, &with(&hybrid));
+        let hybrid = ["/machine:arm64ec", "chpe.obj"];
+        self.lld("arm64ec.dll", "arm64ec", UNITS, &with(&hybrid));
+        self.lld("arm64ec-pinned.dll", "arm64ec", PINNED, &with(&hybrid));
         self.ld("gnu.dll", UNITS, &[]);
         self.ld("gnu-stripped.dll", UNITS, &["-s"]);
         self.ld("gnu-pinned.dll", PINNED, &[]);

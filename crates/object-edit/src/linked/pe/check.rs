@@ -6,12 +6,13 @@ use std::ops::Range;
 use byte_parts::Source;
 
 use super::file::{File, file_range, memory_size};
-use super::place::Placement;
+use super::place::Places;
 use super::slot::Slot;
 use super::wrappers::{self, Wrapper};
 use crate::error::Error;
 use crate::output::{self, NewInputs, Output};
 use crate::pod::LE;
+use crate::tables::sized;
 
 /// Bytes compared at once.
 const CHUNK: u64 = 64 * 1024;
@@ -20,7 +21,7 @@ const CHUNK: u64 = 64 * 1024;
 pub(super) struct Check<'a> {
     pub(super) file: &'a File,
     pub(super) slots: &'a [Slot],
-    pub(super) placements: &'a [Placement],
+    pub(super) places: &'a Places,
     pub(super) wrappers: &'a [Wrapper],
     pub(super) splices: &'a Output,
 }
@@ -51,6 +52,7 @@ impl Check<'_> {
             let mut reader = output::reader(self.splices, source.reader(), inputs);
             let mut output = Source::new(&mut reader)?;
             let new = File::read(&mut output, &(0..self.splices.size()))?;
+            self.headers(&mut output, &new)?;
             let wrappers = wrappers::read(&mut output, &new)?;
             (new, wrappers)
         };
@@ -63,6 +65,27 @@ impl Check<'_> {
     fn fault(&self, address: u64, what: &'static str) -> Error {
         let address = self.file.image_base().wrapping_add(address);
         Error::self_check(address, what)
+    }
+
+    /// Checks that headers of another size have the section table and zeros after it, and end before the bytes of
+    /// sections and in the same page as before.
+    fn headers(&self, output: &mut Source<'_>, new: &File) -> Result<(), Error> {
+        let size = |file: &File| u64::from(file.optional.size_of_headers.get(LE));
+        let end = size(new);
+        if end == size(self.file) {
+            return Ok(());
+        }
+        let in_file = new.sections.iter().map(file_range).filter(|range| !range.is_empty());
+        let alignment = self.file.section_alignment();
+        if new.table_end() > end
+            || in_file.fold(end, |least, range| least.min(range.start)) < end
+            || end % self.file.file_alignment() != 0
+            || end.next_multiple_of(alignment) != size(self.file).next_multiple_of(alignment)
+            || output.skip_zeros(&(new.table_end()..end))? != end
+        {
+            return Err(self.fault(0, "the headers"));
+        }
+        Ok(())
     }
 
     /// Checks that each section starts at the end of the one before, if the old ones do, and that none becomes empty.
@@ -97,7 +120,7 @@ impl Check<'_> {
 
     /// Checks that the intended bundle lies at each address.
     fn bundles(&self, new: &File) -> Result<(), Error> {
-        for (slot, placement) in self.slots.iter().zip(self.placements) {
+        for (slot, placement) in self.slots.iter().zip(&self.places.placements) {
             for (bundle, &address) in slot.bundles.iter().zip(&placement.addresses) {
                 let size = bundle.new.size();
                 if size == 0 {
@@ -116,7 +139,7 @@ impl Check<'_> {
     /// Checks that each wrapper points to its old bundle.
     fn new_wrappers(&self, new: &[Wrapper]) -> Result<(), Error> {
         for (old, new) in self.wrappers.iter().zip(new) {
-            let mut placed = self.slots.iter().zip(self.placements);
+            let mut placed = self.slots.iter().zip(&self.places.placements);
             let address = placed.find_map(|(slot, placement)| {
                 placement.addresses.get(slot.bundle_at(old.target)?).copied()
             });
@@ -141,6 +164,7 @@ impl Check<'_> {
         let mut may_differ = wrappers::pointers(self.wrappers);
         may_differ.extend(self.slots.iter().map(|slot| slot.memory.start..slot.limit));
         may_differ.extend(super::layout::debug_offsets(self.file));
+        may_differ.extend(self.section_number(new)?);
         may_differ.sort_unstable_by_key(|range| range.start);
         let (old_pieces, new_pieces) = (pieces(self.file), pieces(new));
         let start = u64::from(self.file.optional.size_of_headers.get(LE));
@@ -164,6 +188,20 @@ impl Check<'_> {
             at = until;
         }
         Ok(())
+    }
+
+    /// Returns the place of the section number in the load configuration, which must lead to the same section.
+    fn section_number(&self, new: &File) -> Result<Option<Range<u64>>, Error> {
+        let section = |file: &File| {
+            let (at, number) = file.section_number()?;
+            let section = file.sections.get(usize::from(number).checked_sub(1)?)?;
+            Some((at, section.virtual_address.get(LE)))
+        };
+        let old = section(self.file);
+        if old != section(new) {
+            return Err(self.fault(0, "the section number in the load configuration"));
+        }
+        Ok(old.map(|(at, _)| sized(at, size_of::<u16>() as u64)))
     }
 
     /// Compares a part of the memory.

@@ -1,20 +1,21 @@
 //! A PE file of 64 bits: its headers, and where they say that what lies. After Microsoft's "PE Format".
 
 use std::io;
+use std::mem::offset_of;
 use std::ops::Range;
 
 use byte_parts::Source;
 use object::pe::{
-    IMAGE_DOS_SIGNATURE, IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64,
-    IMAGE_NT_OPTIONAL_HDR32_MAGIC, IMAGE_NT_OPTIONAL_HDR64_MAGIC, IMAGE_NT_SIGNATURE,
-    ImageDataDirectory, ImageDosHeader, ImageFileHeader, ImageOptionalHeader64, ImageSectionHeader,
-    Machine,
+    IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG, IMAGE_DOS_SIGNATURE, IMAGE_FILE_MACHINE_AMD64,
+    IMAGE_FILE_MACHINE_ARM64, IMAGE_NT_OPTIONAL_HDR32_MAGIC, IMAGE_NT_OPTIONAL_HDR64_MAGIC,
+    IMAGE_NT_SIGNATURE, ImageDataDirectory, ImageDosHeader, ImageFileHeader,
+    ImageLoadConfigDirectory64, ImageOptionalHeader64, ImageSectionHeader, Machine,
 };
 use object::{LittleEndian, Pod, U16, U32};
 
 use crate::error::Error;
 use crate::linked::read;
-use crate::pod::{LE, until_nul};
+use crate::pod::{LE, first, until_nul};
 use crate::tables::sized;
 
 const MACHINES: [Machine; 2] = [IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64];
@@ -37,6 +38,8 @@ pub(super) struct File {
     pub(super) directories: Vec<ImageDataDirectory>,
     /// In the order of their addresses.
     pub(super) sections: Vec<Section>,
+    /// The load configuration, zeros where there is none; `None` if it is not in the file.
+    pub(super) load_config: Option<ImageLoadConfigDirectory64>,
 }
 
 impl File {
@@ -77,9 +80,46 @@ impl File {
         let table_at = optional_at + u64::from(coff.size_of_optional_header.get(LE));
         let count = coff.number_of_sections.get(LE).into();
         let sections = table(source, window, "the section table", table_at, count)?;
-        let file = File { window: window.clone(), coff_at, coff, optional, directories, sections };
+        let (window, load_config) = (window.clone(), None);
+        let mut file = File { window, coff_at, coff, optional, directories, sections, load_config };
         file.check()?;
+        file.load_config = file.read_load_config(source)?;
         Ok(file)
+    }
+
+    fn read_load_config(
+        &self,
+        source: &mut Source<'_>,
+    ) -> io::Result<Option<ImageLoadConfigDirectory64>> {
+        let mut bytes = Vec::new();
+        if let Some((start, size)) = self.load_config_directory() {
+            let head = self.read_at(source, &sized(start, size_of::<u32>() as u64))?;
+            let Some(own) = head.and_then(|head| first::<U32<LittleEndian>>(&head)) else {
+                return Ok(None);
+            };
+            // Loaders of several versions go by either size.
+            let most = size_of::<ImageLoadConfigDirectory64>() as u64;
+            let known = sized(start, size.max(own.get(LE).into()).min(most));
+            let Some(fields) = self.read_at(source, &known)? else { return Ok(None) };
+            bytes = fields;
+        }
+        bytes.resize(size_of::<ImageLoadConfigDirectory64>(), 0);
+        Ok(first(&bytes))
+    }
+
+    /// Returns the address and the size of the load configuration.
+    fn load_config_directory(&self) -> Option<(u64, u64)> {
+        let directory = self.directories.get(IMAGE_DIRECTORY_ENTRY_LOAD_CONFIG)?;
+        let start = u64::from(directory.virtual_address.get(LE));
+        (start != 0).then(|| (start, directory.size.get(LE).into()))
+    }
+
+    /// Returns the address of the section number in the load configuration, and the number.
+    pub(super) fn section_number(&self) -> Option<(u64, u16)> {
+        let (start, _) = self.load_config_directory()?;
+        let number = self.load_config.as_ref()?.dynamic_value_reloc_table_section.get(LE);
+        let field = offset_of!(ImageLoadConfigDirectory64, dynamic_value_reloc_table_section);
+        (number != 0).then_some((start + field as u64, number))
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -216,6 +256,21 @@ impl File {
     /// Returns whether there is a table of symbols, as MinGW's linkers leave one.
     pub(super) fn has_symbols(&self) -> bool {
         self.coff.pointer_to_symbol_table.get(LE) != 0 && self.coff.number_of_symbols.get(LE) != 0
+    }
+
+    /// Returns whether the file has code for ARM64 and for x86-64, with `CHPEMetadataPointer`; `None` if that is not known.
+    pub(super) fn is_hybrid(&self) -> Option<bool> {
+        self.load_config.as_ref().map(|config| config.chpe_metadata_pointer.get(LE) != 0)
+    }
+
+    /// Returns whether something may number sections that is not corrected: symbols, the load configuration of ARM64X
+    /// files for x86-64, or one that is not known or has a number that no section has.
+    pub(super) fn numbers_sections(&self) -> bool {
+        let is_arm = self.coff.machine.get(LE) == IMAGE_FILE_MACHINE_ARM64;
+        let number = self.section_number().map_or(0, |(_, number)| usize::from(number));
+        self.has_symbols()
+            || self.is_hybrid().is_none_or(|is_hybrid| is_hybrid && is_arm)
+            || number > self.sections.len()
     }
 
     /// Returns the name of a section, as the string table has it where it is too long.

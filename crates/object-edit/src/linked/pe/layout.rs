@@ -11,7 +11,7 @@ use object::pod::{bytes_of, bytes_of_slice};
 use object::{LittleEndian, U32};
 
 use super::file::{self, File, SYMBOL_SIZE, Section, file_range};
-use super::place::{Placement, too_large};
+use super::place::{Placement, Places, too_large};
 use super::slot::Slot;
 use super::wrappers::Wrapper;
 use crate::error::Error;
@@ -104,16 +104,24 @@ pub(super) struct Layout {
     pub(super) checksum_at: u64,
 }
 
-/// Lays out the new file. Its CheckSum is 0. `certificates` are cut out.
+/// Lays out the new file, with headers of this size. Its CheckSum is 0. `certificates` are cut out.
 pub(super) fn lay_out(
     source: &mut Source<'_>,
     file: &File,
     slots: &[Slot],
-    placements: &[Placement],
+    places: &Places,
     wrappers: &[Wrapper],
     certificates: Option<&Range<u64>>,
 ) -> Result<Layout, Error> {
     let mut replacements = Vec::new();
+    let Places { placements, headers_size } = places;
+    let old_size = u64::from(file.optional.size_of_headers.get(LE));
+    if *headers_size != old_size {
+        // The table, and zeros.
+        let mut new = Output::new();
+        new.push_zeros(headers_size - file.table_at());
+        replacements.push(Replacement { old: file.table_at()..old_size, new });
+    }
     let mut parts_of_slots = Vec::new();
     let mut added = Vec::new();
     let end = file.end_of_sections();
@@ -154,8 +162,9 @@ pub(super) fn lay_out(
     replacements.extend(cut.map(|old| Replacement { old, new: Output::new() }));
     let replaced = Replacements::new(replacements);
 
-    let mut sections = Vec::new();
+    let (mut sections, mut numbers) = (Vec::new(), Vec::new());
     for (index, section) in file.sections.iter().enumerate() {
+        numbers.push(sections.len() + 1);
         let slot = parts_of_slots.iter().find(|(slot, _)| slot.sections.contains(&index));
         let raw_at = replaced.map_field(section.pointer_to_raw_data.get(LE))?;
         match slot {
@@ -186,12 +195,20 @@ pub(super) fn lay_out(
         table.push(section);
     }
 
-    let mut patches = headers(source, file, &replaced, &table, certificates.is_some())?;
+    let mut patches =
+        headers(source, file, &replaced, &table, *headers_size, certificates.is_some())?;
     let moved = moved(file, slots, placements);
     patches.extend(wrapper_pointers(file, wrappers, &moved));
     patches.extend(symbols(source, file, &moved)?);
     patches.extend(debug_entries(source, file, &replaced)?);
-    let splices = replaced.apply(&file.window, patches)?;
+    patches.extend(section_number(file, &numbers)?);
+    let mut splices = replaced.apply(&file.window, patches)?;
+    let mut table = bytes_of_slice(&table).to_vec();
+    if *headers_size == old_size {
+        // Zeros in the place of headers that go.
+        table.resize(table.len().max(size_of_val(file.sections.as_slice())), 0);
+    }
+    splices.overwrite(file.table_at(), &table);
     Ok(Layout { splices, checksum_at: file.optional_at() + CHECKSUM_AT })
 }
 
@@ -228,6 +245,7 @@ fn headers(
     file: &File,
     replaced: &Replacements,
     table: &[Section],
+    size: u64,
     drop_certificates: bool,
 ) -> Result<Vec<Patch>, Error> {
     let mut coff = file.coff;
@@ -236,6 +254,7 @@ fn headers(
 
     let mut optional = file.optional;
     optional.check_sum.set(LE, 0);
+    optional.size_of_headers.set(LE, narrow(size)?);
     // Linkers do not agree on what they count: only what changed is taken into account, and less than that is nothing.
     let initialized = |sections: &[Section]| -> u64 {
         let counted = |section: &&Section| {
@@ -265,16 +284,12 @@ fn headers(
         directory.size.set(LE, 0);
     }
 
-    let mut table = bytes_of_slice(table).to_vec();
-    let old_size = size_of_val(file.sections.as_slice());
-    table.resize(table.len().max(old_size), 0);
     let patches = [
         Patch::new(file.coff_at, bytes_of(&coff)),
         Patch::new(
             file.optional_at(),
             [bytes_of(&optional), bytes_of_slice(&directories)].concat(),
         ),
-        Patch::new(file.table_at(), table),
     ];
     let mut changed = Vec::new();
     for patch in patches {
@@ -399,6 +414,20 @@ fn debug_entries(
         }
     }
     Ok(patches)
+}
+
+/// Returns the patch of the section number in the load configuration. `numbers` has the new number of each section.
+fn section_number(file: &File, numbers: &[usize]) -> Result<Option<Patch>, Error> {
+    let Some((address, old)) = file.section_number() else { return Ok(None) };
+    // 1 is the first section.
+    let Some(&new) = usize::from(old).checked_sub(1).and_then(|index| numbers.get(index)) else {
+        return Ok(None);
+    };
+    let new = u16::try_from(new).map_err(|_| too_large())?;
+    let at = file.offset_of(&(address..address + size_of_val(&new) as u64));
+    let at =
+        at.ok_or_else(|| Error::inconsistent_sections("the load configuration is in no section"))?;
+    Ok((new != old).then(|| Patch::new(at, new.to_le_bytes())))
 }
 
 /// Returns the addresses of the offsets in the debug directory.

@@ -3,11 +3,13 @@
 //! Windows wants sections to follow each other without gaps in memory. So a section of device code keeps its place and
 //! size there, and has fewer bytes in the file: a loader fills the rest with zeros. All addresses stay except the addresses
 //! of bundles that move within their section; the pointers of the wrappers follow them. A bundle that something else may
-//! refer to stays; the section is then split there, if there is room for a section header.
+//! refer to stays; the section is then split at its page, if the headers have room or can grow.
 
 mod check;
 mod checksum;
 mod file;
+mod headers;
+mod hybrid;
 mod in_place;
 mod layout;
 pub(crate) mod moved_out;
@@ -55,9 +57,9 @@ pub(crate) fn edit(
     led_to.sort_unstable();
     slots.iter_mut().for_each(|slot| slot.join(&led_to));
     wrappers::check(&file, &wrappers, &slots)?;
-    let placements = place::place(source, &file, &slots, &wrappers, context)?;
+    let places = place::place(source, &file, &slots, &wrappers, context)?;
     let mut layout =
-        layout::lay_out(source, &file, &slots, &placements, &wrappers, certificates.as_ref())?;
+        layout::lay_out(source, &file, &slots, &places, &wrappers, certificates.as_ref())?;
     if file.optional.check_sum.get(LE) != 0 {
         let len = layout.splices.size();
         let sum = checksum::checksum(output::reader(&layout.splices, source.reader(), new), len)?;
@@ -67,13 +69,13 @@ pub(crate) fn edit(
     let check = Check {
         file: &file,
         slots: &slots,
-        placements: &placements,
+        places: &places,
         wrappers: &wrappers,
         splices: &splices,
     };
     check.run(source, new)?;
-    let zeroed = slots.iter().zip(&placements).map(|(slot, placement)| placement.zeroed(slot));
-    let (zeroed, signature_dropped) = (zeroed.sum(), certificates.is_some());
+    let zeroed = places.placements.iter().map(|placement| placement.zeroed(&file)).sum();
+    let signature_dropped = certificates.is_some();
     Ok(Edited { parts: splices, zeroed, signature_dropped })
 }
 

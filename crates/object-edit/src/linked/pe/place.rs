@@ -2,16 +2,17 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use byte_parts::Source;
 
-use super::file::{File, MOST_SECTIONS, PAGE, Section};
+use super::file::{File, PAGE};
+use super::headers::Headers;
 use super::references;
 use super::slot::{Bundle, Slot};
 use super::wrappers::Wrapper;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::linked::host::HostContext;
-use crate::pod::LE;
 
 /// The new places of the bundles of a slot. Addresses count from the image base.
 pub(super) struct Placement {
@@ -21,10 +22,20 @@ pub(super) struct Placement {
     pub(super) addresses: Vec<u64>,
     /// The end of the last one.
     pub(super) end: u64,
+    /// The gaps before bundles that cannot move down.
+    gaps: Vec<Range<u64>>,
     /// The addresses, in ascending order, where a further section starts.
     pub(super) cuts: Vec<u64>,
     /// `true` if it is a new section at the end of the image.
     pub(super) is_new: bool,
+}
+
+/// The places of everything in the new file.
+pub(super) struct Places {
+    /// One for each slot.
+    pub(super) placements: Vec<Placement>,
+    /// SizeOfHeaders.
+    pub(super) headers_size: u64,
 }
 
 /// The references that keep bundles from moving.
@@ -54,7 +65,7 @@ pub(super) fn place(
     slots: &[Slot],
     wrappers: &[Wrapper],
     context: HostContext<'_>,
-) -> Result<Vec<Placement>, Error> {
+) -> Result<Places, Error> {
     let grow = context.options.grow;
     let mut led_to: Vec<_> = wrappers.iter().map(|wrapper| wrapper.target).collect();
     led_to.sort_unstable();
@@ -73,20 +84,20 @@ pub(super) fn place(
     let stays = |(slot, placement): (&Slot, &Placement)| {
         placement.end <= slot.limit && !moves(slot, placement)
     };
+    // Sections that an earlier edit split become one.
+    let joined = slots.iter().map(|slot| slot.sections.len() - 1).sum();
+    let mut headers = Headers::find(source, file, joined)?;
     if slots.iter().zip(&packed).all(stays) {
-        return Ok(packed);
+        return Ok(Places { placements: packed, headers_size: headers.size });
     }
     if context.options.stay
         && let Some(mut staying) = stay(slots)
     {
-        if !file.has_symbols() {
-            HeaderRoom::find(source, file, slots)?.split(file, slots, &mut staying);
-        }
-        return Ok(staying);
+        split(file, &mut headers, &mut staying);
+        return Ok(Places { placements: staying, headers_size: headers.size });
     }
     let references = references::find(source, file, slots, wrappers)?;
     let pins = Pins { references, led_to };
-    let mut room = HeaderRoom::find(source, file, slots)?;
     let mut next_address = file.image_end();
     let mut placements = Vec::new();
     for (slot, packed) in slots.iter().zip(packed) {
@@ -101,7 +112,7 @@ pub(super) fn place(
             if let Some(why) = slot.bundles.iter().find_map(|bundle| pins.why_not(file, bundle)) {
                 return Err(why);
             }
-            room.take()?;
+            headers.take()?;
             let new = Placement { is_new: true, ..pack(slot, next_address, |_| None)? };
             next_address = new.end.next_multiple_of(file.section_alignment());
             new
@@ -109,10 +120,8 @@ pub(super) fn place(
             return Err(Error::no_room(needed, available));
         });
     }
-    if !file.has_symbols() {
-        room.split(file, slots, &mut placements);
-    }
-    Ok(placements)
+    split(file, &mut headers, &mut placements);
+    Ok(Places { placements, headers_size: headers.size })
 }
 
 /// Returns all bundles in their places; `None` if one does not fit there.
@@ -140,7 +149,7 @@ fn pack(
     let alignment = alignment(slot);
     let first = slot.bundles.first().map_or(slot.memory.start, |first| first.old.start);
     let mut end = start + (first - slot.memory.start);
-    let mut addresses = Vec::new();
+    let (mut addresses, mut gaps) = (Vec::new(), Vec::new());
     for bundle in &slot.bundles {
         let mut address = end.next_multiple_of(alignment);
         // One that goes takes no place.
@@ -154,6 +163,7 @@ fn pack(
             if address > bundle.old.start {
                 return Err(why);
             }
+            gaps.push(address..bundle.old.start);
             address = bundle.old.start;
         }
         addresses.push(address);
@@ -162,7 +172,7 @@ fn pack(
     if end > u32::MAX.into() {
         return Err(too_large());
     }
-    Ok(Placement { start, addresses, end, cuts: Vec::new(), is_new: false })
+    Ok(Placement { start, addresses, end, gaps, cuts: Vec::new(), is_new: false })
 }
 
 /// Creates the error of an address or size that does not fit 32 bits.
@@ -177,78 +187,43 @@ fn alignment(slot: &Slot) -> u64 {
 }
 
 impl Placement {
-    /// Returns the sizes of the gaps before bundles that stay, and the addresses of these.
-    fn holes(&self, slot: &Slot) -> Vec<(u64, u64)> {
-        let alignment = alignment(slot);
-        let mut holes = Vec::new();
-        let mut end = None;
-        for (bundle, &address) in slot.bundles.iter().zip(&self.addresses) {
-            if bundle.new.size() == 0 {
-                continue;
-            }
-            let packed = end.map_or(address, |end: u64| end.next_multiple_of(alignment));
-            // [`pack`] puts none before that.
-            holes.push((address - packed, address));
-            end = Some(address + bundle.new.size());
-        }
-        holes.retain(|&(hole, _)| hole > 0);
-        holes
-    }
-
     /// Returns the number of unneeded bytes between bundles that stay in the file as zeros.
-    pub(super) fn zeroed(&self, slot: &Slot) -> u64 {
-        let holes = self.holes(slot).into_iter();
-        holes.filter(|(_, address)| !self.cuts.contains(address)).map(|(hole, _)| hole).sum()
+    pub(super) fn zeroed(&self, file: &File) -> u64 {
+        let left = |gap: &Range<u64>| {
+            let size = gap.end - gap.start;
+            let cut = cut(file, gap);
+            if self.cuts.contains(&cut) { size.min(gap.end - cut) } else { size }
+        };
+        self.gaps.iter().map(left).sum()
     }
 }
 
-/// Room for section headers.
-struct HeaderRoom {
-    headers: u64,
+/// Returns the start of a section whose first bundle lies after this gap, and may not be aligned.
+fn cut(file: &File, gap: &Range<u64>) -> u64 {
+    gap.end - gap.end % file.section_alignment()
 }
 
-impl HeaderRoom {
-    /// Returns the room that remains when sections that an earlier edit split are joined.
-    fn find(source: &mut Source<'_>, file: &File, slots: &[Slot]) -> Result<Self, Error> {
-        let size = size_of::<Section>() as u64;
-        let in_file = file.sections.iter().filter(|section| section.size_of_raw_data.get(LE) > 0);
-        let starts = in_file.map(|section| section.pointer_to_raw_data.get(LE));
-        let end = starts.fold(file.optional.size_of_headers.get(LE), u32::min);
-        let end = u64::from(end).min(file.len());
-        // Other data may lie after the headers, such as bound imports.
-        let free =
-            file.window.start + file.table_end()..file.window.start + end.max(file.table_end());
-        let free = source.skip_zeros(&free)? - free.start;
-        let joined: usize = slots.iter().map(|slot| slot.sections.len() - 1).sum();
-        // The file has no more, or it would not have been read.
-        let most = (MOST_SECTIONS - file.sections.len()) as u64;
-        Ok(HeaderRoom { headers: (free / size).min(most) + joined as u64 })
+/// Splits sections where a bundle stays after a gap, the largest first, unless something numbers sections.
+fn split(file: &File, headers: &mut Headers, placements: &mut [Placement]) {
+    if file.numbers_sections() {
+        return;
     }
-
-    fn take(&mut self) -> Result<(), Error> {
-        let no_header = || Error::new(ErrorKind::Limit, "no room for another section header");
-        self.headers = self.headers.checked_sub(1).ok_or_else(no_header)?;
-        Ok(())
+    let mut cuts = Vec::new();
+    for (number, placement) in placements.iter().enumerate() {
+        // No section may be empty in the file: a bundle must lie before the gap.
+        let first = placement.addresses.first();
+        let gaps = placement.gaps.iter().filter(|gap| first < Some(&gap.start));
+        cuts.extend(gaps.filter_map(|gap| {
+            let at = cut(file, gap);
+            let gain = at.checked_sub(gap.start.next_multiple_of(file.file_alignment()))?;
+            (gain > 0).then_some((gain, number, at))
+        }));
     }
-
-    /// Splits sections where a bundle stays after a hole, the largest holes first.
-    fn split(&mut self, file: &File, slots: &[Slot], placements: &mut [Placement]) {
-        let mut holes = Vec::new();
-        for (number, (slot, placement)) in slots.iter().zip(&*placements).enumerate() {
-            let of_slot = placement.holes(slot).into_iter();
-            let cut = of_slot.filter(|(hole, address)| {
-                *hole >= file.file_alignment() && address % file.section_alignment() == 0
-            });
-            holes.extend(cut.map(|(hole, address)| (hole, number, address)));
-        }
-        holes.sort_unstable_by_key(|&(hole, number, address)| (Reverse(hole), number, address));
-        for (_, number, address) in holes {
-            let Some(placement) = placements.get_mut(number) else { continue };
-            if self.take().is_err() {
-                break;
-            }
-            placement.cuts.push(address);
-            placement.cuts.sort_unstable();
-        }
+    cuts.sort_unstable_by_key(|&(gain, number, at)| (Reverse(gain), number, at));
+    let gains: Vec<u64> = cuts.iter().map(|&(gain, ..)| gain).collect();
+    for (_, number, at) in cuts.into_iter().take(headers.take_for(&gains)) {
+        let Some(placement) = placements.get_mut(number) else { continue };
+        placement.cuts.push(at);
+        placement.cuts.sort_unstable();
     }
 }

@@ -7,19 +7,20 @@ use std::ops::Range;
 use byte_parts::Source;
 use object::pe::{
     BaseRelocationType, IMAGE_DIRECTORY_ENTRY_BASERELOC, IMAGE_DIRECTORY_ENTRY_EXCEPTION,
-    IMAGE_DIRECTORY_ENTRY_EXPORT, IMAGE_FILE_MACHINE_AMD64, IMAGE_FILE_MACHINE_ARM64,
-    IMAGE_FILE_RELOCS_STRIPPED, IMAGE_REL_BASED_ABSOLUTE, IMAGE_REL_BASED_DIR64,
-    IMAGE_REL_BASED_HIGHLOW, IMAGE_SCN_CNT_CODE, IMAGE_SCN_MEM_EXECUTE, ImageBaseRelocation,
-    ImageExportDirectory, ImageRuntimeFunctionEntry,
+    IMAGE_DIRECTORY_ENTRY_EXPORT, IMAGE_FILE_RELOCS_STRIPPED, IMAGE_REL_BASED_ABSOLUTE,
+    IMAGE_REL_BASED_DIR64, IMAGE_REL_BASED_HIGHLOW, IMAGE_SCN_CNT_CODE, IMAGE_SCN_MEM_EXECUTE,
+    ImageBaseRelocation, ImageExportDirectory, ImageRuntimeFunctionEntry,
 };
 
 use super::file::{File, PAGE, file_range};
+use super::hybrid::Code;
 use super::slot::Slot;
 use super::wrappers::Wrapper;
 use crate::error::Error;
 use crate::linked::read::{u32_at, u64_at};
 use crate::linked::scan::{Function, Machine, Scanner, Targets, absolute, blocks, settle};
 use crate::pod::{LE, first};
+use crate::tables::sized;
 
 const BLOCK_HEADER_SIZE: u64 = size_of::<ImageBaseRelocation>() as u64;
 /// Each location of a page is listed once.
@@ -69,21 +70,23 @@ pub(super) fn find(
         search.relocated_values(source, relocations)?;
     }
     search.exports(source)?;
-    search.sections(source, relocations.is_some())?;
-    settle(source, &mut search.targets, &mut |source, address| function(source, file, address))?;
+    let code = Code::read(source, file)?;
+    search.sections(source, &code, relocations.is_some())?;
+    let is_x86_64 = code.only() == Some(Machine::X86_64);
+    settle(source, &mut search.targets, &mut |source, address| {
+        if is_x86_64 { function(source, file, address) } else { Ok(None) }
+    })?;
 
     let found = search.targets.found().into_iter();
     let from_base = |address: u64| address.wrapping_sub(base);
     Ok(found.filter_map(|(n, at)| Some((from_base(*starts.get(n)?), from_base(at)))).collect())
 }
 
-/// Returns the function at an address, or a part of one, from the exception directory: a table of functions of x86-64
-/// ("PE Format", "The .pdata Section").
+/// Returns the function at an address, or a part of one, from the exception directory of a file with code for x86-64
+/// alone: a table of functions ("PE Format", "The .pdata Section").
 fn function(source: &mut Source<'_>, file: &File, address: u64) -> io::Result<Option<Function>> {
     let at = address.wrapping_sub(file.image_base());
-    let table = file
-        .directory(IMAGE_DIRECTORY_ENTRY_EXCEPTION)
-        .filter(|_| file.coff.machine.get(LE) == IMAGE_FILE_MACHINE_AMD64);
+    let table = file.directory(IMAGE_DIRECTORY_ENTRY_EXCEPTION);
     let Some((table, offset)) =
         table.and_then(|table| Some((table.clone(), file.offset_of(&table)?)))
     else {
@@ -202,43 +205,48 @@ impl Search<'_> {
         Ok(())
     }
 
-    fn sections(&mut self, source: &mut Source<'_>, relocated: bool) -> io::Result<()> {
-        let file = self.file;
-        // Files for x86-64 may hold code for ARM64, too (ARM64EC).
-        let machines = match file.coff.machine.get(LE) {
-            IMAGE_FILE_MACHINE_ARM64 => &[Machine::Aarch64][..],
-            _ => &[Machine::X86_64, Machine::Aarch64][..],
-        };
+    fn sections(
+        &mut self,
+        source: &mut Source<'_>,
+        code: &Code,
+        relocated: bool,
+    ) -> io::Result<()> {
+        let Search { file, slots, pointers, targets } = self;
+        let base = file.image_base();
+        let is_pointer = |at: u64| pointers.binary_search(&at.wrapping_sub(base)).is_ok();
         for (index, section) in file.sections.iter().enumerate() {
             let is_code = section
                 .characteristics
                 .get(LE)
                 .intersects(IMAGE_SCN_CNT_CODE | IMAGE_SCN_MEM_EXECUTE);
-            let is_slot = self.slots.iter().any(|slot| slot.sections.contains(&index));
+            let is_slot = slots.iter().any(|slot| slot.sections.contains(&index));
             if is_slot || !is_code && relocated {
                 continue;
             }
+            let memory = sized(section.virtual_address.get(LE).into(), file.loaded_size(section));
             let start = file.window.start + file_range(section).start;
-            let part = start..start + file.loaded_size(section);
-            let address = file.image_base().wrapping_add(section.virtual_address.get(LE).into());
-            let mut scanners: Vec<_> = machines
-                .iter()
-                .map(|machine| Scanner::new(*machine, relocated, Vec::new()))
-                .collect();
-            let Search { targets, pointers, .. } = self;
-            let is_pointer =
-                |at: u64| pointers.binary_search(&at.wrapping_sub(file.image_base())).is_ok();
-            blocks(source, &part, address, &mut |address, bytes| {
-                if is_code {
+            let in_file = |part: &Range<u64>| {
+                start + (part.start - memory.start)..start + (part.end - memory.start)
+            };
+            let parts = if is_code { code.parts(&memory) } else { Vec::new() };
+            for (part, machines) in parts {
+                let new = |machine: &Machine| Scanner::new(*machine, relocated, Vec::new());
+                let mut scanners: Vec<_> = machines.iter().map(new).collect();
+                let address = base.wrapping_add(part.start);
+                blocks(source, &in_file(&part), address, &mut |address, bytes| {
                     for scanner in &mut scanners {
                         scanner.code(address, bytes, targets);
                     }
-                }
-                if !relocated {
+                    !targets.all_found()
+                })?;
+            }
+            if !relocated {
+                let address = base.wrapping_add(memory.start);
+                blocks(source, &in_file(&memory), address, &mut |address, bytes| {
                     absolute(address, bytes, targets, &is_pointer);
-                }
-                !targets.all_found()
-            })?;
+                    !targets.all_found()
+                })?;
+            }
         }
         Ok(())
     }

@@ -15,6 +15,9 @@ const CODE_AT: u32 = 0x1000;
 const DATA_AT: u32 = 0x2000;
 const WRAPPERS_AT: u32 = 0x4000;
 pub(super) const SLOT_AT: u32 = 0x5000;
+/// The load configuration of hybrid files, and its metadata.
+pub(super) const LOAD_CONFIG: usize = 0x3300;
+pub(super) const METADATA: usize = 0x3500;
 /// Characteristics of sections.
 const CODE: u32 = 0x6000_0020;
 const CONSTANT: u32 = 0x4000_0040;
@@ -47,6 +50,8 @@ pub(super) struct Sample {
     pub(super) overlay: Vec<u8>,
     pub(super) certificate: Vec<u8>,
     pub(super) name: [u8; 8],
+    /// The code map of a hybrid file: starts with their types, and sizes.
+    pub(super) code_map: Option<Vec<[u32; 2]>>,
 }
 
 impl Default for Sample {
@@ -65,6 +70,7 @@ impl Default for Sample {
             overlay: Vec::new(),
             certificate: Vec::new(),
             name: *b".hip_fat",
+            code_map: None,
         }
     }
 }
@@ -136,6 +142,12 @@ impl Sample {
         let count = narrow(self.exports.len());
         put(&mut constants, 0x100, &words(&[0, 0, 0, 0, 1, count, 0, 0x3140, 0, 0]));
         put(&mut constants, 0x140, &words(&self.exports));
+        if let Some(map) = &self.code_map {
+            put(&mut constants, LOAD_CONFIG - 0x3000, &words(&[0x140]));
+            put(&mut constants, LOAD_CONFIG - 0x3000 + 200, &(BASE + 0x3500).to_le_bytes());
+            put(&mut constants, METADATA - 0x3000, &words(&[1, 0x3540, narrow(map.len())]));
+            put(&mut constants, 0x540, &words(map.as_flattened()));
+        }
         let mut relocations = Vec::new();
         let locations: Vec<u16> =
             (0..).map(|n| 0xa008 + 24 * n).take(self.wrappers.len()).collect();
@@ -160,6 +172,9 @@ impl Sample {
             sections.push((*b".reloc\0\0", after, relocations, 0x4200_0040));
         }
         directories[0] = [0x3100, 0x60];
+        if self.code_map.is_some() {
+            directories[10] = [narrow(LOAD_CONFIG), 0x140];
+        }
         directories[6] = [0x3020, 28];
         let end = if self.relocations { after + 0x1000 } else { after };
 

@@ -131,8 +131,8 @@ impl Slot {
         self.bundles.binary_search_by_key(&address, |bundle| bundle.old.start).ok()
     }
 
-    /// Returns whether the other is a part that an earlier edit split off. Symbols name sections by their numbers:
-    /// where there are any, sections are neither split nor joined.
+    /// Returns whether the other is a part that an earlier edit split off. Where something numbers sections, they are
+    /// neither split nor joined.
     fn is_followed_by(&self, file: &File, other: &Slot) -> bool {
         let section = |index: Option<usize>| index.and_then(|index| file.sections.get(index));
         let last = section(self.sections.end.checked_sub(1));
@@ -143,7 +143,7 @@ impl Slot {
             && self.memory.end == other.memory.start
             && last.name == next.name
             && last.characteristics == next.characteristics
-            && !file.has_symbols()
+            && !file.numbers_sections()
     }
 
     fn take_over(&mut self, other: Slot) {

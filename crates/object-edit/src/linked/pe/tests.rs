@@ -23,7 +23,8 @@ fn edited(sample: &Sample, sizes: &[usize]) -> (Vec<u8>, Notes) {
     assert_eq!(registered(&new), wrappers);
     let before: Vec<_> = sample.bundles.iter().map(|&(_, len)| len).collect();
     let (back, _) = resize(&new, plain(), &before).unwrap();
-    assert!(back == old);
+    let first = back.iter().zip(&old).position(|(back, old)| back != old);
+    assert_eq!((first, back.len()), (None, old.len()));
     (new, notes)
 }
 
@@ -120,6 +121,222 @@ fn the_section_is_split_at_a_bundle_that_code_refers_to() {
         let found = bundles(&new);
         assert_eq!(found[1].0.address, SLOT_AT as usize + 0x3000);
     }
+}
+
+const SIZES: [usize; 3] = [0x345, 0x800, 0x1321];
+/// Sizes of the sections in the file if no bundle of the sample is pinned, and if the second one is.
+const PACKED: [usize; 1] = [0x3400];
+const PINNED: [usize; 2] = [0x400, 0x2400];
+
+fn thinned(file: &[u8]) -> Vec<usize> {
+    let (new, notes) = resize(file, plain(), &SIZES).unwrap();
+    same_memory(file, &new);
+    assert_eq!(registered(&new).len(), 3);
+    assert_eq!(notes, (0, false));
+    raw_sizes(&new, ".hip_fat")
+}
+
+#[test]
+fn words_that_read_as_adrp_count_in_hybrid_files_alone() {
+    let with = |code_map: Option<&[[u32; 2]]>| {
+        let code_map = code_map.map(<[_]>::to_vec);
+        let sample = Sample::default().with_adrp(1);
+        thinned(&Sample { machine: 0x8664, code_map, ..sample }.build())
+    };
+    assert_eq!(with(None), PACKED);
+    // A map that says nothing, or nothing of this code.
+    assert_eq!(with(Some(&[])), PINNED);
+    assert_eq!(with(Some(&[[0x2002, 0x1000]])), PINNED);
+    // x86-64, ARM64 and ARM64EC
+    assert_eq!(with(Some(&[[0x1002, 0x1000]])), PACKED);
+    assert_eq!(with(Some(&[[0x1000, 0x1000]])), PINNED);
+    assert_eq!(with(Some(&[[0x1001, 0x1000]])), PINNED);
+    // The word is the second one.
+    assert_eq!(with(Some(&[[0x1002, 8]])), PACKED);
+    assert_eq!(with(Some(&[[0x1002, 7]])), PINNED);
+    assert_eq!(with(Some(&[[0x1001, 4], [0x1006, 4]])), PACKED);
+    assert_eq!(with(Some(&[[0x1002, 4], [0x1005, 4]])), PINNED);
+    // Ranges that overlap or are not in order, an unknown type.
+    assert_eq!(with(Some(&[[0x1002, 0x1000], [0x1802, 0x1000]])), PINNED);
+    assert_eq!(with(Some(&[[0x2002, 0x1000], [0x1002, 0x1000]])), PINNED);
+    assert_eq!(with(Some(&[[0x1002, 0x1000], [0x2003, 0x1000]])), PINNED);
+}
+
+#[test]
+fn code_for_x86_64_counts_in_hybrid_files_for_arm64() {
+    let with = |code_map: Option<&[[u32; 2]]>| {
+        let code_map = code_map.map(<[_]>::to_vec);
+        let sample = Sample { machine: 0xaa64, code_map, ..Sample::default().with_lea(1) };
+        let (new, (zeroed, _)) = edited(&sample, &SIZES);
+        (raw_sizes(&new, ".hip_fat"), zeroed)
+    };
+    assert_eq!(with(None), (PACKED.to_vec(), 0));
+    // Sections of such files are not split: a second load configuration may have a number of one.
+    let pinned = (vec![0x5400], 0x2000);
+    assert_eq!(with(Some(&[])), pinned);
+    assert_eq!(with(Some(&[[0x1002, 0x1000]])), pinned);
+    assert_eq!(with(Some(&[[0x1001, 0x1000]])), (PACKED.to_vec(), 0));
+}
+
+#[test]
+fn what_is_not_known_to_be_for_one_machine_is_hybrid() {
+    let code_map = Some(vec![[0x1002, 0x1000]]);
+    let sample = Sample { machine: 0x8664, code_map, ..Sample::default().with_adrp(1) };
+    let file = sample.build();
+    assert_eq!(thinned(&file), PACKED);
+    let constants = sections(&file)[2].raw.start;
+    let pointer = constants + LOAD_CONFIG - 0x3000 + 200;
+    let metadata = constants + METADATA - 0x3000;
+    let directory = 0x98 + 112 + 10 * 8;
+    let cases: [(usize, &[u8], &[usize]); 8] = [
+        // A smaller one, by one of its sizes.
+        (directory + 4, &[200, 0], &PACKED),
+        (pointer - 200, &[200, 0], &PACKED),
+        // No pointer, one before the image, and one outside the file.
+        (pointer, &[0; 8], &PACKED),
+        (pointer, &[1, 0, 0, 0, 0, 0, 0, 0], &PINNED),
+        (pointer, &[0xff; 8], &PINNED),
+        // An unknown version, too many ranges, and a map outside the file.
+        (metadata, &[3], &PINNED),
+        (metadata + 8, &[0xff; 4], &PINNED),
+        (metadata + 4, &[0xff; 4], &PINNED),
+    ];
+    for (at, bytes, expected) in cases {
+        let mut file = file.clone();
+        file[at..at + bytes.len()].copy_from_slice(bytes);
+        assert_eq!(thinned(&file), expected, "{at:#x} {bytes:x?}");
+    }
+    // A load configuration that is not in the file may number sections, too.
+    let mut file = file;
+    file[directory..directory + 4].copy_from_slice(&[0, 0, 0, 1]);
+    let (thin, notes) = resize(&file, plain(), &SIZES).unwrap();
+    assert_eq!((raw_sizes(&thin, ".hip_fat"), notes), (vec![0x5400], (0x2000, false)));
+}
+
+#[test]
+fn the_section_is_split_at_the_page_of_a_bundle_that_is_not_aligned() {
+    let bundles = vec![(0, 0x3000), (0x3008, 0x1800), (0x4808, 0x4321)];
+    let sample = Sample { bundles, ..Sample::default() }.with_lea(1);
+    let (new, notes) = edited(&sample, &[0x345, 0x800, 0x1321]);
+    // Zeros of the page of the bundle remain.
+    assert_eq!(notes, (8, false));
+    assert_eq!(raw_sizes(&new, ".hip_fat"), [0x400, 0x1c00]);
+    let found = super::sample::bundles(&new);
+    assert_eq!(found[1].0.address, SLOT_AT as usize + 0x3000);
+    assert_eq!(found[1].1[0].start - found[1].0.raw.start, 8);
+}
+
+#[test]
+fn a_page_that_bundles_share_is_not_split() {
+    let bundles = vec![(0, 0x3000), (0x3008, 0xbf8), (0x3c00, 0x4321)];
+    let sample = Sample { bundles, ..Sample::default() }.with_lea(2);
+    let sample = Sample { exports: vec![SLOT_AT + 0x3008], ..sample };
+    let (new, notes) = edited(&sample, &[0x345, 0x108, 0x1321]);
+    assert_eq!(notes, (8 + 0xaf0, false));
+    assert_eq!(raw_sizes(&new, ".hip_fat"), [0x400, 0x2000]);
+}
+
+#[test]
+fn no_section_is_empty_where_the_first_bundle_is_removed() {
+    let sample = Sample { wrappers: vec![1, 2], ..Sample::default() }.with_lea(1);
+    let (new, notes) = resize(&sample.build(), plain(), &[0, 0x800, 0x1321]).unwrap();
+    assert_eq!(notes, (0x3000, false));
+    assert_eq!(raw_sizes(&new, ".hip_fat"), [0x5400]);
+    assert_eq!(registered(&new), [(1, 0x800), (2, 0x1321)]);
+    let once = resize(&sample.build(), plain(), &[0, 0x400, 0x321]).unwrap().0;
+    assert!(resize(&new, plain(), &[0x400, 0x321]).unwrap().0 == once);
+}
+
+/// A sample in which exports pin bundles, 8 bytes after the start of a page, and sizes that leave a gap after each.
+fn pinned(count: u32, gap: usize) -> (Sample, Vec<usize>) {
+    let bundles: Vec<_> = (0..count).map(|n| (n * 0x10000 + 8, 0x10000)).collect();
+    let wrappers = (0..bundles.len()).collect();
+    let exports = bundles.iter().map(|(at, _)| SLOT_AT + at).collect();
+    let sizes = vec![0x10000 - gap; bundles.len()];
+    (Sample { bundles, wrappers, exports, ..Sample::default() }, sizes)
+}
+
+fn headers_size(file: &[u8]) -> u32 {
+    u32_at(file, 0x98 + 60)
+}
+
+#[test]
+fn headers_grow_where_that_saves_more() {
+    // There is room for 9 further headers.
+    let (sample, sizes) = pinned(10, 0x2000);
+    assert_eq!(headers_size(&edited(&sample, &sizes).0), 0x400);
+    let (sample, sizes) = pinned(11, 0x2000);
+    let (new, notes) = edited(&sample, &sizes);
+    assert_eq!((headers_size(&new), notes), (0x1000, (10 * 8, false)));
+    assert_eq!(raw_sizes(&new, ".hip_fat"), [0xe200; 11]);
+    assert_eq!(sections(&new)[0].raw.start, 0x1000);
+    assert_eq!(sample.build().len() - new.len(), 10 * 0x1e00 + 0x2000 - 0xc00);
+    // Headers of the old size, and zeros, are smaller.
+    let (sample, sizes) = pinned(11, 0x400);
+    let (new, notes) = edited(&sample, &sizes);
+    assert_eq!((headers_size(&new), notes), (0x400, (0x400 + 9 * 8, false)));
+    // All that follows in the file moves, symbols aside: they number sections.
+    let (sample, sizes) = pinned(32, 0x2000);
+    let sample = Sample { checksum: true, overlay: b"overlay".to_vec(), ..sample };
+    let (new, notes) = edited(&sample, &sizes);
+    assert_eq!((headers_size(&new), notes), (0x1000, (31 * 8, false)));
+    assert!(new.ends_with(b"overlay") && u32_at(&new, 0x98 + 64) == checksum(&new));
+    let (once, _) = resize(&sample.build(), plain(), &[0x8000; 32]).unwrap();
+    assert!(resize(&new, plain(), &[0x8000; 32]).unwrap().0 == once);
+    let sample = Sample { symbols: true, ..sample };
+    let (new, notes) = edited(&sample, &sizes);
+    assert_eq!((headers_size(&new), notes), (0x400, (31 * 0x2000, false)));
+}
+
+#[test]
+fn there_are_at_most_96_sections() {
+    let (sample, sizes) = pinned(100, 0x2000);
+    let (new, notes) = edited(&sample, &sizes);
+    // The headers end where the memory of the first section starts.
+    let most = (0x1000 - 0x98 - 240) / 40;
+    assert_eq!(sections(&new).len(), most);
+    let cuts = most as u64 - 6;
+    assert_eq!(notes, (cuts * 8 + (99 - cuts) * 0x2000, false));
+}
+
+#[test]
+fn headers_grow_for_a_new_place() {
+    // The section table ends where the headers do.
+    let plain = Sample::default().build();
+    let (from, to) = (0x98 + 240, 0x400 - 6 * 40);
+    let mut old = plain.clone();
+    old.copy_within(from..from + 6 * 40, to);
+    old[from..to].fill(0);
+    old[0x94..0x96].copy_from_slice(&u16::try_from(to - 0x98).unwrap().to_le_bytes());
+    let (mut new, _) = run(&old, 0, grow(), zeroing(&plain, 0x9000)).unwrap();
+    assert_eq!(headers_size(&new), 0x1000);
+    new.copy_within(to..to + 7 * 40, from);
+    new[0x94..0x96].copy_from_slice(&[240, 0]);
+    same_memory(&plain, &new);
+    let last = sections(&new).pop().unwrap();
+    assert_eq!((last.address, last.size), (0x10000, 3 * 0x9000));
+}
+
+#[test]
+fn the_section_number_in_the_load_configuration_follows() {
+    let sample = Sample { code_map: Some(vec![[0x1002, 0x1000]]), ..Sample::default().with_lea(1) };
+    let mut file = sample.build();
+    let field = LOAD_CONFIG - 0x3000 + 228;
+    let at = |file: &[u8]| sections(file)[2].raw.start + field;
+    let number = at(&file);
+    for (old, new) in [(0, 0), (1, 1), (5, 5), (6, 7)] {
+        file[number] = old;
+        let (thin, _) = resize(&file, plain(), &SIZES).unwrap();
+        assert_eq!(raw_sizes(&thin, ".hip_fat"), PINNED);
+        assert_eq!(thin[at(&thin)], new);
+        let (back, _) = resize(&thin, plain(), &[0x2345, 0x1800, 0x4321]).unwrap();
+        assert!(back == file);
+    }
+    // Sections are not split where a section could get this number.
+    file[number] = 7;
+    let (thin, notes) = resize(&file, plain(), &SIZES).unwrap();
+    assert_eq!((raw_sizes(&thin, ".hip_fat"), notes), (vec![0x5400], (0x2000, false)));
+    assert_eq!(thin[at(&thin)], 7);
 }
 
 #[test]
