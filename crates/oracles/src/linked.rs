@@ -65,6 +65,7 @@ fn linked(u: &mut Unstructured<'_>) -> Result<Linked> {
         free_headers: u.int_in_range(0..=2)?,
         symbols: u.arbitrary()?,
         reference,
+        loaded_headers: *u.choose(&[None, None, Some(0), Some(300)])?,
         ..Linked::new(style, bundles)
     })
 }

@@ -192,6 +192,11 @@ pub fn make<U: Units>() -> Vec<Linked> {
     builder.link::<U>()
 }
 
+/// Another name of the runtime with this file name, as repaired packages have: a link beside it.
+pub fn renamed(runtime: &str) -> String {
+    format!("lib-renamed-0123456789abcdef-{runtime}")
+}
+
 /// Compiles and links in a directory.
 pub struct Builder {
     pub place: PathBuf,
@@ -244,6 +249,8 @@ impl Builder {
             let directory = format!("{prefix}runtime");
             fs::create_dir(self.place.join(&directory)).unwrap();
             let (name, options) = (U::RUNTIME, U::RUNTIME_OPTIONS);
+            let linked = self.place.join(&directory).join(renamed(name));
+            std::os::unix::fs::symlink(name, linked).unwrap();
             steps.push(self.parse(&format!(
                 "{compiler} {c} -O1 -fPIC {options} -shared @RUNTIME -o {directory}/{name} -Wl,-soname,{name}"
             )));
