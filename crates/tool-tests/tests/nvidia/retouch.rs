@@ -6,7 +6,7 @@ use crate::edit::{RIG, only};
 use crate::edit_rig::retouch::{Edit, check};
 use crate::edit_rig::settle;
 
-const FILES: [&str; 10] = [
+const FILES: [&str; 8] = [
     "so-bfd",
     "so-lld",
     "so-gold",
@@ -14,8 +14,6 @@ const FILES: [&str; 10] = [
     "so-bfd-rdc",
     "so-lld-referred",
     "pie-lld",
-    "exe-bfd",
-    "exe-mold",
     "aarch64-so-bfd",
 ];
 

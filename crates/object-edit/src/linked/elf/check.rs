@@ -399,6 +399,35 @@ mod tests {
         assert_eq!(shared, fault(field, "memory differs").to_string());
     }
 
+    /// Returns a file whose headers are in a segment that ends on the page where the next one goes on.
+    fn with_shared_page(bytes: &[u8], split: u64) -> Vec<u8> {
+        let mut new = bytes.to_vec();
+        let count = u16::from_le_bytes([bytes[56], bytes[57]]);
+        let first = 64..64 + 56;
+        new.splice(first.end..64 + 56 * (usize::from(count) + 1), {
+            let mut headers = bytes[first.clone()].to_vec();
+            headers.extend(&bytes[first.end..64 + 56 * usize::from(count)]);
+            headers
+        });
+        let size = u64::from_le_bytes(bytes[64 + 32..64 + 40].try_into().unwrap()) - split;
+        let mut patches = vec![Patch::new(56, (count + 1).to_le_bytes())];
+        patches.extend([32, 40].map(|field| Patch::word(64 + field, split)));
+        patches.extend([8, 16, 24].map(|field| Patch::word(120 + field, split)));
+        patches.extend([32, 40].map(|field| Patch::word(120 + field, size)));
+        patched(&new, &patches)
+    }
+
+    #[test]
+    fn segments_share_a_page_as_before() {
+        let (old, new) = (sample().build(), packed());
+        compare(&with_shared_page(&old, 0x680), &with_shared_page(&new, 0x680)).unwrap();
+        let two = "two segments lie on one page";
+        for (before, at) in [(old.clone(), 0x680), (with_shared_page(&old, 0x600), 0x680)] {
+            let found = found(&before, &with_shared_page(&new, at));
+            assert_eq!(found, fault(at, two).to_string());
+        }
+    }
+
     #[test]
     fn symbols_may_shrink() {
         let (old, mut new) = (sample().build(), packed());
