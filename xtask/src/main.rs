@@ -52,6 +52,7 @@ const STEPS: &[Step] = &[
     ("strange", Nightly, "the tests on a machine unlike a developer's", scripts::strange),
     ("thorough", Nightly, "every place of the samples, every call that can fail", rust::thorough),
     ("llvm_slow", Nightly, "what takes longer than the gate may", llvm::slow),
+    ("post_link", Nightly, "edits of files that patchelf and its kin change", llvm::post_link),
     ("llvm23", Nightly, "LLVM 23's tools and ours", llvm::with_23),
     ("llvm24", Nightly, "LLVM 24's tools and ours", llvm::with_24),
     ("lit", Nightly, "LLVM's own tests of the offload tools", llvm::lit),

@@ -68,6 +68,7 @@ fn linked(u: &mut Unstructured<'_>) -> Result<Linked> {
         symbols: u.arbitrary()?,
         reference,
         rodata: if u.ratio(1, 4)? { Some(beside(u)?) } else { None },
+        loaded_headers: *u.choose(&[None, None, Some(0), Some(300)])?,
         ..Linked::new(style, bundles)
     })
 }

@@ -81,6 +81,8 @@ pub struct Linked {
     pub operands: Vec<u64>,
     /// Contents of `.rodata`, if they are not filler.
     pub rodata: Option<Vec<u8>>,
+    /// The section headers start a segment of their own, as patchelf 0.19 leaves them, with this number of bytes after them.
+    pub loaded_headers: Option<usize>,
 }
 
 impl Default for Linked {
@@ -105,6 +107,7 @@ impl Default for Linked {
             tail: 0,
             operands: Vec::new(),
             rodata: None,
+            loaded_headers: None,
         }
     }
 }
@@ -260,7 +263,8 @@ impl Linked {
             + 2
             + usize::from(self.note)
             + usize::from(self.dynamic)
-            + 2 * usize::from(self.interpreter);
+            + 2 * usize::from(self.interpreter)
+            + usize::from(self.loaded_headers.is_some());
         let front = 64 + 56 * (headers as u64 + self.free_headers);
         let mut offset = front;
         let mut ranges = vec![(0, 0, 0, 0); loads];
@@ -308,7 +312,13 @@ impl Linked {
             }
             offset += section.size;
         }
-        let shoff = offset.next_multiple_of(8);
+        let mut shoff = offset.next_multiple_of(8);
+        if let Some(after) = self.loaded_headers {
+            shoff = offset.next_multiple_of(self.page);
+            let memory = ranges.iter().map(|range| range.1 + range.3).max().unwrap();
+            let size = (64 * sections.len() + after) as u64;
+            ranges.push((shoff, memory.next_multiple_of(self.page), size, size));
+        }
         self.fill(&mut sections);
 
         let mut file = vec![0; shoff as usize];
@@ -333,6 +343,7 @@ impl Linked {
         }
         put(&mut file, sections[index(".shstrtab")].offset, &names);
         file.extend(table);
+        file.extend(filler(8, self.loaded_headers.unwrap_or(0)));
 
         let mut elf = b"\x7fELF\x02\x01\x01".to_vec();
         elf.resize(16, 0);
@@ -356,7 +367,7 @@ impl Linked {
             list.push((3, 4, at(".interp"), 1));
         }
         for (segment, &range) in ranges.iter().enumerate() {
-            let flags = if segment == loads - 1 {
+            let flags = if segment >= loads - 1 {
                 6
             } else if segment == 1 {
                 5

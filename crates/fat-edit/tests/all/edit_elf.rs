@@ -48,6 +48,9 @@ fn layouts() -> Vec<Linked> {
                 ..plain.clone()
             });
             all.push(Linked { free_headers: 2, ..plain.clone() });
+            for after in [0, 300] {
+                all.push(Linked { loaded_headers: Some(after), ..plain.clone() });
+            }
             all.push(Linked { machine: AARCH64, page: 0x10000, ..plain.clone() });
             all.push(plain);
         }
@@ -435,6 +438,26 @@ fn bytes_after_the_section_headers_stay() {
 }
 
 /// Changes bytes of the file, and tries to remove all but one target.
+/// As patchelf 0.19 leaves them: nobody reads section headers in memory, but what follows them there.
+#[test]
+fn section_headers_in_a_segment_change_in_their_place() {
+    let linked = Linked { loaded_headers: Some(300), ..Linked::new(Style::Third, bundles(3)) };
+    let is_referred_to = Linked { reference: Some(1), ..linked.clone() };
+    for (linked, grows) in [(linked, false), (is_referred_to, true)] {
+        let file = linked.build();
+        let thinned = thin(&file, GFX906);
+        let (old, new) = (Loaded::new(&file), Loaded::new(&thinned));
+        let (last, new_last) = (old.loads().pop().unwrap(), new.loads().pop().unwrap());
+        assert_eq!((last.address, last.size), (new_last.address, new_last.size));
+        let after = |file: &Loaded| file.read(last.address + last.size - 300, 300);
+        assert_eq!(after(&old), after(&new));
+        assert_eq!(old.long(40), last.offset);
+        // A gap on both sides of the bundle that stays needs two sections more.
+        let is_larger = new.half(60) > old.half(60);
+        assert_eq!((is_larger, new.long(40) != new_last.offset), (grows, grows));
+    }
+}
+
 fn refused(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Error {
     let mut file = file.to_vec();
     change(&mut file);

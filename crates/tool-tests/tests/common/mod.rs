@@ -91,6 +91,14 @@ pub fn nvidia(tool: &str) -> PathBuf {
     path.canonicalize().unwrap()
 }
 
+/// What changes finished ELF files, which must be unpacked: `target/post-link`, or where `POST_LINK` points.
+pub fn post_link(name: &str) -> PathBuf {
+    let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/post-link");
+    let path = std::env::var_os("POST_LINK").map_or(default, PathBuf::from).join(name);
+    assert!(path.exists(), "{} is missing: .ci/post-link target/post-link", path.display());
+    path.canonicalize().unwrap()
+}
+
 /// The library that LLVM's tools load: much real machine code. A tool itself where they are linked without one.
 pub fn llvm_library() -> PathBuf {
     let tool = llvm("clang");

@@ -84,6 +84,15 @@ pub struct Before<C> {
     pub containers: Vec<C>,
 }
 
+impl<C: Container> Before<C> {
+    /// Looks at a file.
+    pub fn of(file: &Linked) -> Result<Self, String> {
+        let seen = observe::observe(file, &file.path)?;
+        let containers = containers(&seen)?;
+        Ok(Before { seen, containers })
+    }
+}
+
 /// Depth of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
@@ -187,6 +196,56 @@ pub fn is_pinned(said: &str) -> bool {
     said.contains("must move, but") && said.contains("may refer to it")
 }
 
+/// Returns the size of a file.
+pub fn size(path: &Path) -> u64 {
+    fs::metadata(path).unwrap().len()
+}
+
+/// Returns the behaviour of an edited file that should hold these containers, and the complaints about it.
+pub fn check_itself<C: Container>(
+    file: &Linked,
+    before: &Before<C>,
+    edited: &Path,
+    expected: &[C],
+) -> Result<(Seen, Complaints), String> {
+    let seen = observe::observe(file, edited)?;
+    let mut complaints = compare(&before.seen, &seen, expected);
+    complaints.extend(C::check_file(edited, expected));
+    let (bytes, bytes_edited) = (fs::read(&file.path).unwrap(), fs::read(edited).unwrap());
+    complaints.extend(memory::compare(&bytes, &bytes_edited));
+    let sizes = (bytes.len() as u64, bytes_edited.len() as u64);
+    complaints.extend(check_size(file, &before.seen, &seen, sizes.0, sizes.1));
+    Ok((seen, complaints))
+}
+
+/// The bytes that left the containers left the file, as [`Rig::check_size`] has it.
+fn check_size(
+    file: &Linked,
+    before: &Seen,
+    seen: &Seen,
+    size: u64,
+    size_edited: u64,
+) -> Complaints {
+    let total = |seen: &Seen| seen.containers.iter().map(Vec::len).sum::<usize>() as u64;
+    let (device, device_edited) = (total(before), total(seen));
+    let slack = 0x1000 * (file.containers as u64 + 1) + file.page() * 2;
+    let mut most = (size + device_edited + slack).saturating_sub(device);
+    match file.shape {
+        // Nothing after the program headers can move, so a further one may have no room. `offload` reports this.
+        Shape::Static => most = most.max(size),
+        // Little can: what containers leave that get a new place may stay.
+        Shape::StaticPie if device_edited > device => most += device,
+        _ if device_edited > device => most += file.page().max(file.alignment()) * 4,
+        _ => {}
+    }
+    if size_edited <= most {
+        return Complaints::new();
+    }
+    vec![format!(
+        "{size_edited} bytes, of {size}; the device code has {device_edited} bytes, of {device}"
+    )]
+}
+
 /// All files with one kind of containers, and what they are like before edits.
 pub struct Rig<C: Container> {
     files: OnceLock<Vec<Linked>>,
@@ -227,13 +286,8 @@ impl<C: Container> Rig<C> {
 
     /// Behaviour of a file before edits.
     pub fn before(&self, file: &Linked) -> &Before<C> {
-        self.before.get(file, || {
-            let seen = observe::observe(file, &file.path)
-                .unwrap_or_else(|error| panic!("{}: {error}", file.name));
-            let containers =
-                containers(&seen).unwrap_or_else(|error| panic!("{}: {error}", file.name));
-            Before { seen, containers }
-        })
+        let before = || Before::of(file).unwrap_or_else(|error| panic!("{}: {error}", file.name));
+        self.before.get(file, before)
     }
 
     pub fn messages_before(&self, file: &Linked) -> &Messages {
@@ -268,21 +322,10 @@ impl<C: Container> Rig<C> {
 
     /// Returns the complaints about an edited file that should hold these containers.
     pub fn check(&self, file: &Linked, edited: &Path, expected: &[C], depth: Depth) -> Complaints {
-        let before = self.before(file);
-        let seen = match observe::observe(file, edited) {
-            Ok(seen) => seen,
+        let (seen, mut complaints) = match check_itself(file, self.before(file), edited, expected) {
+            Ok(found) => found,
             Err(error) => return vec![error],
         };
-        let mut complaints = compare(&before.seen, &seen, expected);
-        complaints.extend(C::check_file(edited, expected));
-        let (bytes, bytes_edited) = (fs::read(&file.path).unwrap(), fs::read(edited).unwrap());
-        complaints.extend(memory::compare(&bytes, &bytes_edited));
-        complaints.extend(self.check_size(
-            file,
-            &seen,
-            bytes.len() as u64,
-            bytes_edited.len() as u64,
-        ));
         if depth >= Depth::Messages {
             complaints.extend(messages::compare(
                 self.messages_before(file),
@@ -290,14 +333,13 @@ impl<C: Container> Rig<C> {
             ));
         }
         if depth >= Depth::Survival {
-            let change = (bytes_edited.len() as i64).wrapping_sub(bytes.len() as i64);
             let survival = survive::survival(file, edited);
             complaints.extend(survive::compare(
                 file,
                 self.survival_before(file),
                 &seen,
                 &survival,
-                change,
+                (size(edited) as i64).wrapping_sub(size(&file.path) as i64),
             ));
         }
         complaints
@@ -312,24 +354,7 @@ impl<C: Container> Rig<C> {
         size: u64,
         size_edited: u64,
     ) -> Complaints {
-        let total = |seen: &Seen| seen.containers.iter().map(Vec::len).sum::<usize>() as u64;
-        let (device, device_edited) = (total(&self.before(file).seen), total(seen));
-        let slack = 0x1000 * (file.containers as u64 + 1) + file.page() * 2;
-        let mut most = (size + device_edited + slack).saturating_sub(device);
-        match file.shape {
-            // Nothing after the program headers can move, so a further one may have no room. `offload` reports this.
-            Shape::Static => most = most.max(size),
-            // Little can: what containers leave that get a new place may stay.
-            Shape::StaticPie if device_edited > device => most += device,
-            _ if device_edited > device => most += file.page().max(file.alignment()) * 4,
-            _ => {}
-        }
-        if size_edited <= most {
-            return Complaints::new();
-        }
-        vec![format!(
-            "{size_edited} bytes, of {size}; the device code has {device_edited} bytes, of {device}"
-        )]
+        check_size(file, &self.before(file).seen, seen, size, size_edited)
     }
 
     /// Edits a file, and says what is wrong with what comes out.

@@ -8,6 +8,7 @@ pub mod memory;
 pub mod messages;
 pub mod observe;
 pub mod packs;
+pub mod retouch;
 pub mod survive;
 pub mod zoo;
 

@@ -7,9 +7,9 @@ use std::process::Output;
 
 use super::messages::binutils;
 use super::observe::{self, Seen};
-use super::zoo::{Linked, Shape, World};
+use super::zoo::{self, Linked, Shape, World};
 use super::{Complaints, run, said, tool};
-use crate::common::llvm;
+use crate::common::{llvm, post_link};
 
 /// The tools, by the name that lists have for them.
 pub const TOOLS: [&str; 11] = [
@@ -33,6 +33,7 @@ pub fn apply(like: &Linked, name: &str, path: &Path) -> Output {
     let program = match program {
         "strip" | "objcopy" => tool(binutils(like, program)),
         "eu-strip" | "patchelf" => tool(program),
+        _ if program.starts_with("patchelf-") => post_link(&format!("bin/{program}")),
         _ => llvm(program),
     };
     let interpreter = match like.world {
@@ -42,20 +43,23 @@ pub fn apply(like: &Linked, name: &str, path: &Path) -> Output {
     };
     let loader = like.place.join("loader");
     let section = format!(".rig={}", loader.display());
+    let renamed = zoo::renamed(like.runtime);
     let mut arguments: Vec<&str> = option.into_iter().collect();
-    match name {
-        "objcopy --add-section" => arguments.push(&section),
-        "patchelf --set-rpath" => {
-            arguments.push("/a/path/that/is/longer/than/any/that/the/file/has:$ORIGIN/../lib");
-        }
+    match option {
+        Some("--add-section") => arguments.push(&section),
+        Some("--set-rpath") => arguments.push(RPATH),
         // In the files of AArch64 and musl as well.
-        "patchelf --add-needed" => arguments.push(like.runtime),
-        "patchelf --set-soname" => arguments.push("librig-with-a-long-name.so.6"),
-        "patchelf --set-interpreter" => arguments.push(interpreter),
+        Some("--add-needed") => arguments.push(like.runtime),
+        Some("--replace-needed") => arguments.extend([like.runtime, &renamed]),
+        Some("--set-soname") => arguments.push(SONAME),
+        Some("--set-interpreter") => arguments.push(interpreter),
         _ => {}
     }
     run(&program, arguments.iter().map(AsRef::as_ref).chain([path.as_os_str()]))
 }
+
+pub const RPATH: &str = "/a/path/that/is/longer/than/any/that/the/file/has:$ORIGIN/../lib";
+pub const SONAME: &str = "librig-with-a-long-name.so.6";
 
 /// Results of all tools for one file.
 pub type Survival = BTreeMap<&'static str, Result<Outcome, String>>;

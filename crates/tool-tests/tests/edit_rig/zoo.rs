@@ -185,11 +185,21 @@ impl<U: Copy> Link<U> {
 pub fn make<U: Units>() -> Vec<Linked> {
     // It stays until the next run: what failed can be looked at.
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(U::PLACE);
-    let _ = fs::remove_dir_all(&place);
-    fs::create_dir_all(&place).unwrap();
+    // For work on the editor: the files of the last run, which take minutes to make.
+    let is_kept = std::env::var_os("RIG_KEEP").is_some() && place.exists();
     let builder = Builder { place };
-    builder.compile::<U>();
-    builder.link::<U>()
+    if !is_kept {
+        let _ = fs::remove_dir_all(&builder.place);
+        fs::create_dir_all(&builder.place).unwrap();
+        builder.compile::<U>();
+        builder.link::<U>();
+    }
+    builder.linked::<U>()
+}
+
+/// Another name of the runtime with this file name, as repaired packages have: a link beside it.
+pub fn renamed(runtime: &str) -> String {
+    format!("lib-renamed-0123456789abcdef-{runtime}")
 }
 
 /// Compiles and links in a directory.
@@ -244,6 +254,8 @@ impl Builder {
             let directory = format!("{prefix}runtime");
             fs::create_dir(self.place.join(&directory)).unwrap();
             let (name, options) = (U::RUNTIME, U::RUNTIME_OPTIONS);
+            let linked = self.place.join(&directory).join(renamed(name));
+            std::os::unix::fs::symlink(name, linked).unwrap();
             steps.push(self.parse(&format!(
                 "{compiler} {c} -O1 -fPIC {options} -shared @RUNTIME -o {directory}/{name} -Wl,-soname,{name}"
             )));
@@ -274,7 +286,7 @@ impl Builder {
         if is_fine { Vec::new() } else { vec![format!("{}: {}", step.join(" "), said(&output))] }
     }
 
-    fn link<U: Units>(&self) -> Vec<Linked> {
+    fn link<U: Units>(&self) {
         settle(&each(U::links(), |link| {
             let complaints = self.step(&self.link_step(link));
             if let [tool_name, options @ ..] = link.finish {
@@ -288,6 +300,9 @@ impl Builder {
             }
             complaints
         }));
+    }
+
+    fn linked<U: Units>(&self) -> Vec<Linked> {
         let file = |link: &Link<U>| Linked {
             name: link.name,
             path: self.place.join(link.name),

@@ -52,6 +52,7 @@ mod object_form;
 mod packager;
 mod peer;
 mod processors;
+mod retouch;
 mod roc_obj;
 mod split;
 mod triples;

@@ -23,17 +23,17 @@ use crate::edit::{RIG, may_be_pinned, only};
 const SPIRV: &str = "amdgcnspirv";
 
 /// A directory with a host file and its kernel packs.
-struct Split {
+pub(crate) struct Split {
     place: tempfile::TempDir,
     name: &'static str,
 }
 
 impl Split {
-    fn directory(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> PathBuf {
         self.place.path().join("out")
     }
 
-    fn host(&self) -> PathBuf {
+    pub(crate) fn host(&self) -> PathBuf {
         self.directory().join(self.name)
     }
 
@@ -43,7 +43,7 @@ impl Split {
 }
 
 /// Runs `offload split` on a file that is, or came out of, `file`.
-fn split(file: &Linked, input: &Path, words: &[&str]) -> Result<Split, String> {
+pub(crate) fn split(file: &Linked, input: &Path, words: &[&str]) -> Result<Split, String> {
     let split = Split { place: tempfile::tempdir().unwrap(), name: file.name };
     let directory = split.directory();
     let mut arguments: Vec<&OsStr> = vec!["split".as_ref(), input.as_os_str()];
@@ -60,7 +60,7 @@ fn split(file: &Linked, input: &Path, words: &[&str]) -> Result<Split, String> {
 }
 
 /// Runs `offload join` on a host file.
-fn join(file: &Linked, host: &Path, options: &[&str]) -> Result<Edited, String> {
+pub(crate) fn join(file: &Linked, host: &Path, options: &[&str]) -> Result<Edited, String> {
     let mut words = vec!["join"];
     words.extend(options);
     edit(file, host, &words)

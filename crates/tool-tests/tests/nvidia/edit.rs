@@ -32,7 +32,7 @@ fn units(file: &Linked) -> Units {
 }
 
 /// The fatbinaries of a file with some of their images.
-fn only(file: &Linked, keep: impl Fn(&str) -> bool) -> Vec<Fatbinary> {
+pub(crate) fn only(file: &Linked, keep: impl Fn(&str) -> bool) -> Vec<Fatbinary> {
     let fatbinaries = RIG.before(file).containers.iter();
     fatbinaries.map(|fatbinary| fatbinary.filtered(&keep)).collect()
 }

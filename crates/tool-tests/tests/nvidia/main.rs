@@ -17,3 +17,4 @@ mod edit_rig;
 
 mod edit;
 mod link;
+mod retouch;

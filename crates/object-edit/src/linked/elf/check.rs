@@ -12,8 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use byte_parts::Source;
+use object::elf::PT_LOAD;
 
-use super::file::{File, addresses, loaded};
+use super::file::{File, addresses, file_range, has_bytes, loaded, segment_file_range};
 use super::wrappers::{PointerForm, Wrapper, wrappers};
 use crate::error::{Error, ErrorKind};
 use crate::linked::registration::{Device, Registration};
@@ -21,7 +22,7 @@ use crate::output::{self, Output};
 use crate::pod::LE;
 use crate::tables::sized;
 
-/// Parts of the memory.
+/// Parts of the memory, or of the file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Addresses {
     /// Sorted and apart.
@@ -87,7 +88,7 @@ struct Check<'a> {
 ///
 /// `allowed` may hold something else: the place of the device code, and the old and new places of sections that
 /// moved. Other functions compare the contents of wrappers, of tables of relocations and symbols and of the dynamic
-/// section entry by entry, and the ELF header and the program headers field by field.
+/// section entry by entry, and the ELF header, the program headers and the section headers field by field.
 pub(super) fn check(
     source: &mut Source<'_>,
     old: &File,
@@ -114,11 +115,25 @@ pub(super) fn check(
     for (offset, size) in [(0, 64), (old.header.e_phoff.get(LE), headers * 56)] {
         compared.extend(old.address_of(offset).map(|at| sized(at, size)));
     }
+    for part in section_headers(old) {
+        compared.extend(old.loaded_parts(&part));
+    }
     let compared = Addresses::new(compared);
     let check = Check { old, new: &new, splices, allowed, compared, pointers, device };
     registrations(&check, source, &before, &after)?;
     segments::check(&check, source)?;
     sections::check(&check, source)
+}
+
+/// Returns the parts of the file that hold section headers and nothing else: nobody reads these in memory, where patchelf
+/// 0.19 puts them.
+fn section_headers(file: &File) -> Vec<Range<u64>> {
+    let sections = file.sections.iter().filter(|section| has_bytes(section)).map(file_range);
+    let others = file.segments.iter().filter(|segment| segment.p_type.get(LE) != PT_LOAD);
+    let others = sections.chain(others.map(segment_file_range));
+    let headers = [(0, 64), (file.header.e_phoff.get(LE), file.segments.len() as u64 * 56)];
+    let headers = headers.map(|(offset, size)| sized(offset, size));
+    Addresses::new(others.chain(headers).collect()).gaps(&file.section_table())
 }
 
 fn fault(address: u64, what: &'static str) -> Error {
@@ -341,6 +356,76 @@ mod tests {
         expect(0x5300 + 48 + 8, 1, TEXT, other);
         // A tag of the dynamic section.
         expect(at(0x6000) + 8, 8, 0x208, "the dynamic section has another entry");
+    }
+
+    /// Returns a file whose section headers start a segment of their own, with some bytes after them.
+    fn with_loaded_headers(bytes: &[u8]) -> Vec<u8> {
+        const START: usize = 0x8000;
+        let (table, count) =
+            with(bytes, |_, file| (file.section_table(), file.segments.len())).unwrap();
+        let table = &bytes[index(table.start)..index(table.end)];
+        let mut new = bytes[..bytes.len() - table.len()].to_vec();
+        new.resize(START, 0);
+        new.extend(table);
+        new.extend(*b"more");
+        let size = (new.len() - START) as u64;
+        let load = [1 | 6 << 32, START as u64, 0x9000, 0x9000, size, size, 4096];
+        let at = 64 + 56 * count as u64;
+        let mut patches = vec![Patch::word(40, START as u64), Patch::new(56, [count as u8 + 1])];
+        patches.extend((0..7).map(|n| Patch::word(at + 8 * n as u64, load[n])));
+        patched(&new, &patches)
+    }
+
+    #[test]
+    fn section_headers_may_change_in_memory_and_nothing_beside_them() {
+        let (old, new) = (with_loaded_headers(&sample().build()), with_loaded_headers(&packed()));
+        compare(&old, &new).unwrap();
+        let mut bytes = new.clone();
+        *bytes.last_mut().unwrap() ^= 1;
+        let size = with(&new, |_, file| file.section_table()).map(|table| table.end - table.start);
+        let more = fault(0x9000 + size.unwrap() + 3, "memory differs").to_string();
+        assert_eq!(found(&old, &bytes), more);
+        // They may leave the memory.
+        let table = bytes[0x8000..0x8000 + index(size.unwrap())].to_vec();
+        let mut moved = new.clone();
+        moved[0x8000..0x8000 + table.len()].fill(0);
+        let moved = patched(&[moved, table].concat(), &[Patch::word(40, new.len() as u64)]);
+        compare(&old, &moved).unwrap();
+        // But what a section has in the same place is memory: here .strtab, beside the size of .hip_fatbin.
+        let strtab = with(&old, |_, file| file.section_table().end).unwrap() - 128;
+        let place = [Patch::word(strtab + 24, 0x8000), Patch::word(strtab + 32, 8 * 64)];
+        let shared = found(&patched(&old, &place), &patched(&new, &place));
+        let field = 0x9000 + 64 * u64::from(HIP_FATBIN) + 33;
+        assert_eq!(shared, fault(field, "memory differs").to_string());
+    }
+
+    /// Returns a file whose headers are in a segment that ends on the page where the next one goes on.
+    fn with_shared_page(bytes: &[u8], split: u64) -> Vec<u8> {
+        let mut new = bytes.to_vec();
+        let count = u16::from_le_bytes([bytes[56], bytes[57]]);
+        let first = 64..64 + 56;
+        new.splice(first.end..64 + 56 * (usize::from(count) + 1), {
+            let mut headers = bytes[first.clone()].to_vec();
+            headers.extend(&bytes[first.end..64 + 56 * usize::from(count)]);
+            headers
+        });
+        let size = u64::from_le_bytes(bytes[64 + 32..64 + 40].try_into().unwrap()) - split;
+        let mut patches = vec![Patch::new(56, (count + 1).to_le_bytes())];
+        patches.extend([32, 40].map(|field| Patch::word(64 + field, split)));
+        patches.extend([8, 16, 24].map(|field| Patch::word(120 + field, split)));
+        patches.extend([32, 40].map(|field| Patch::word(120 + field, size)));
+        patched(&new, &patches)
+    }
+
+    #[test]
+    fn segments_share_a_page_as_before() {
+        let (old, new) = (sample().build(), packed());
+        compare(&with_shared_page(&old, 0x680), &with_shared_page(&new, 0x680)).unwrap();
+        let two = "two segments lie on one page";
+        for (before, at) in [(old.clone(), 0x680), (with_shared_page(&old, 0x600), 0x680)] {
+            let found = found(&before, &with_shared_page(&new, at));
+            assert_eq!(found, fault(at, two).to_string());
+        }
     }
 
     #[test]

@@ -176,6 +176,21 @@ impl File {
         sized(self.header.e_shoff.get(LE), size)
     }
 
+    /// Returns whether a part of the section headers is loaded.
+    pub(super) fn loads_section_table(&self) -> bool {
+        self.loaded_parts(&self.section_table()).next().is_some()
+    }
+
+    /// Returns the addresses to which parts of a range of the ELF file are loaded.
+    pub(super) fn loaded_parts(&self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        self.loads().filter_map(|load| {
+            let part = segment_file_range(load);
+            let (start, end) = (range.start.max(part.start), range.end.min(part.end));
+            let size = end.checked_sub(start).filter(|&size| size > 0)?;
+            Some(sized(load.p_vaddr.get(LE).checked_add(start - part.start)?, size))
+        })
+    }
+
     /// Returns the number of bytes in the file.
     pub(super) fn len(&self) -> u64 {
         self.window.end - self.window.start

@@ -292,7 +292,7 @@ fn renamed(
     let mut strings_bytes = old.slice(table.clone());
     strings_bytes.push_bytes(to.as_bytes());
     strings_bytes.push_bytes(&[0]);
-    // Bytes at the end of the file are written again; others stay unused.
+    // Bytes at the end of the file that are not loaded are written again; others stay unused.
     let mut end = file.len();
     for old in [&headers, &table] {
         let is_last = |other: &SectionHeader| {
@@ -300,6 +300,7 @@ fn renamed(
         };
         if end.checked_sub(old.end).is_some_and(|rest| rest < 8)
             && file.sections.iter().all(is_last)
+            && file.loaded_parts(old).next().is_none()
         {
             end = old.start;
         }

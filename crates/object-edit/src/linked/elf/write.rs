@@ -94,7 +94,8 @@ impl Parts<'_> {
         let mut bytes = bytes_of_slice(&self.sections.headers).to_vec();
         let place = self.map.offset(old.start);
         let mut patches = Vec::new();
-        let table = if old.end == self.file.len() && old.start >= copied {
+        let is_last = old.end == self.file.len() && !self.file.loads_section_table();
+        let table = if is_last && old.start >= copied {
             out.append(&self.old.slice(copied..old.start));
             out.push_vec(bytes);
             place

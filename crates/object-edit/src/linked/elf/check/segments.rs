@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 
 pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
     header(check)?;
-    loads(check.new, granule(check.old))?;
+    loads(check.new, granule(check.old), &|end, start| shares_page(check.old, end, start))?;
     table(check)?;
     others(check, source)?;
     memory(check, source)
@@ -50,14 +50,28 @@ fn end(load: &ProgramHeader) -> u64 {
 /// Returns the size of the pages that the segments of a file keep apart.
 fn granule(file: &File) -> u64 {
     let align = file.loads().map(|load| load.p_align.get(LE)).max().unwrap_or(PAGE).max(PAGE);
-    if loads(file, align).is_ok() { align } else { PAGE }
+    if loads(file, align, &|_, _| false).is_ok() { align } else { PAGE }
 }
 
-/// Checks that each page belongs to one segment, in ascending order, and that pages can be mapped from the file.
-fn loads(file: &File, granule: u64) -> Result<(), Error> {
+/// Returns whether the second of two segments goes on with the page of the file that the first ends on. Both map all of it.
+fn goes_on(first: &ProgramHeader, second: &ProgramHeader) -> bool {
+    let base = |load: &ProgramHeader| load.p_vaddr.get(LE).wrapping_sub(load.p_offset.get(LE));
+    first.p_filesz == first.p_memsz && base(first) == base(second)
+}
+
+/// Returns whether two segments of a file share a page of it, and end and start at these addresses, as patchelf 0.17 leaves some.
+fn shares_page(file: &File, last: u64, start: u64) -> bool {
+    let mut pairs = file.loads().zip(file.loads().skip(1));
+    pairs.any(|(a, b)| end(a) == last && b.p_vaddr.get(LE) == start && goes_on(a, b))
+}
+
+/// Checks that each page belongs to one segment, in ascending order, and that pages can be mapped from the file. Two
+/// segments may share one where `may_share` has it, for the end of the first and the start of the second.
+fn loads(file: &File, granule: u64, may_share: &dyn Fn(u64, u64) -> bool) -> Result<(), Error> {
     let len = file.len();
     // The end of the last segment, and what that is aligned to.
     let (mut last_end, mut last_align) = (0_u64, PAGE);
+    let mut last: Option<&ProgramHeader> = None;
     for load in file.loads() {
         let start = load.p_vaddr.get(LE);
         let align = load.p_align.get(LE).max(PAGE);
@@ -72,10 +86,11 @@ fn loads(file: &File, granule: u64) -> Result<(), Error> {
         }
         let granule = granule.min(align).min(last_align);
         let next_free = last_end.checked_next_multiple_of(granule);
-        if next_free.is_none_or(|free| start & !(granule - 1) < free) {
+        let shares = || last.is_some_and(|last| goes_on(last, load) && may_share(last_end, start));
+        if next_free.is_none_or(|free| start & !(granule - 1) < free) && !shares() {
             return Err(fault(start, "two segments lie on one page"));
         }
-        (last_end, last_align) = (end(load), align);
+        (last_end, last_align, last) = (end(load), align, Some(load));
     }
     Ok(())
 }
