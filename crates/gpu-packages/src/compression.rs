@@ -35,9 +35,9 @@ pub struct Compression {
     codec: Codec,
     level: u32,
     threads: NonZeroUsize,
-    /// Parameters of Zstandard that do not follow from the level.
-    window_log: Option<u32>,
-    has_checksum: bool,
+    /// Window and checksum.
+    #[cfg(any(feature = "ruzstd", feature = "zstd"))]
+    zstd: zstd::Parameters,
     #[cfg(feature = "xz")]
     xz: xz::Form,
 }
@@ -59,8 +59,8 @@ impl Compression {
                 Codec::Zstd => 3.min(*codec.levels().end()),
             },
             threads: NonZeroUsize::MIN,
-            window_log: None,
-            has_checksum: false,
+            #[cfg(any(feature = "ruzstd", feature = "zstd"))]
+            zstd: zstd::Parameters::default(),
             #[cfg(feature = "xz")]
             xz: xz::Form::default(),
         }
@@ -76,6 +76,16 @@ impl Compression {
     /// - bzip2: the level in the header.
     #[must_use]
     pub fn of(head: &[u8]) -> Self {
+        let like = Compression::form_of(head);
+        #[cfg(feature = "zstd")]
+        if like.codec == Codec::Zstd {
+            return like.at_level_of(head);
+        }
+        like
+    }
+
+    /// Returns the same without the level of Zstandard, which costs attempts.
+    pub(crate) fn form_of(head: &[u8]) -> Self {
         let new = Compression::new(Codec::sniff(head));
         match (new.codec, head) {
             (Codec::Gzip, [_, _, _, _, _, _, _, _, flag, ..]) => {
@@ -90,7 +100,14 @@ impl Compression {
                 Compression { level, xz, ..new }
             }
             #[cfg(feature = "zstd")]
-            (Codec::Zstd, _) => new.like_frame(head),
+            (Codec::Zstd, _) => {
+                let Some(start) = zstd::FrameStart::read(head, 0) else { return new };
+                // Larger windows are not read.
+                let window_log = start.window_log.filter(|log| (10..=27).contains(log));
+                let has_checksum = start.has_checksum;
+                let zstd = zstd::Parameters { window_log, has_checksum, ..new.zstd };
+                Compression { zstd, ..new }
+            }
             _ => new,
         }
     }
@@ -107,19 +124,23 @@ impl Compression {
         self.level
     }
 
-    /// Sets the level: 1 to 9 of gzip and bzip2, 0 to 9 of xz, 1 to 22 of Zstandard by libzstd. A stream that is not
+    /// Sets [one of the levels](Codec::levels) of the codec, and the window size that goes with it. A stream that is not
     /// compressed has none.
     ///
     /// # Errors
     ///
     /// [`Refused`](crate::ErrorKind::Refused) for another level.
-    pub fn with_level(self, level: u32) -> Result<Self, Error> {
+    pub fn with_level(mut self, level: u32) -> Result<Self, Error> {
         if self.codec == Codec::None {
             return Ok(self);
         }
         check_level(level, self.codec.levels(), &self.codec)?;
-        let is_new = level != self.level;
-        Ok(Compression { level, window_log: self.window_log.filter(|_| !is_new), ..self })
+        self.level = level;
+        #[cfg(any(feature = "ruzstd", feature = "zstd"))]
+        {
+            self.zstd.window_log = None;
+        }
+        Ok(self)
     }
 
     /// Sets the number of threads that compress gzip, xz and Zstandard. The output does not depend on it. Of xz and
@@ -152,21 +173,15 @@ impl Compression {
                 State::Blocks(Box::new(Blocks::new(writer, encoder, self.threads)))
             }
             #[cfg(any(feature = "ruzstd", feature = "zstd"))]
-            Codec::Zstd => State::Zstd(zstd::Writer::new(writer, &self.zstd())?),
+            Codec::Zstd => {
+                // No machine has more threads.
+                let threads = u32::try_from(self.threads.get()).unwrap_or(u32::MAX);
+                let zstd = zstd::Parameters { level: self.level, threads, ..self.zstd.clone() };
+                State::Zstd(zstd::Writer::new(writer, &zstd)?)
+            }
             #[allow(unreachable_patterns, reason = "reached where a codec is left out")]
             codec => return Err(lacks(codec)),
         }))
-    }
-
-    #[cfg(any(feature = "ruzstd", feature = "zstd"))]
-    fn zstd(&self) -> zstd::Parameters {
-        zstd::Parameters {
-            level: self.level,
-            window_log: self.window_log,
-            has_checksum: self.has_checksum,
-            // No machine has more.
-            threads: u32::try_from(self.threads.get()).unwrap_or(u32::MAX),
-        }
     }
 }
 
@@ -176,12 +191,9 @@ impl Compression {
     const TRIED: [u32; 8] = [1, 3, 5, 7, 9, 12, 15, 17];
     const HIGHEST: u32 = 19;
 
-    /// Returns the compression of the frame that a stream starts with.
-    fn like_frame(self, head: &[u8]) -> Self {
+    /// Returns the same at the level of the frame that a stream starts with.
+    fn at_level_of(self, head: &[u8]) -> Self {
         let Some(start) = zstd::FrameStart::read(head, 16) else { return self };
-        // Larger windows are not read.
-        let window_log = start.window_log.filter(|log| (10..=27).contains(log));
-        let like = Compression { window_log, has_checksum: start.has_checksum, ..self };
         let had = head.get(start.blocks).unwrap_or(&[]);
         let mut content = Vec::new();
         // The end is missing, which is an error after all that is there.
@@ -189,15 +201,15 @@ impl Compression {
             _ = decoder.read_to_end(&mut content);
         }
         if content.is_empty() {
-            return like;
+            return self;
         }
         let most = had.len() + had.len() / 100;
         let fits = |level: &u32| {
-            let new = Compression { level: *level, ..like.clone() }.compress(&content);
+            let new = Compression { level: *level, ..self.clone() }.compress(&content);
             new.is_ok_and(|new| new.len() <= most)
         };
         let level = Self::TRIED.into_iter().find(fits).unwrap_or(Self::HIGHEST);
-        Compression { level, ..like }
+        Compression { level, ..self }
     }
 
     fn compress(&self, content: &[u8]) -> Result<Vec<u8>, Error> {

@@ -224,11 +224,11 @@ pub fn rewrite_tar<'a>(
 ) -> Result<Rewritten, Error> {
     let mut head = Vec::new();
     old.by_ref().take(HEAD).read_to_end(&mut head)?;
-    let mut compression = Compression::of(&head).with_threads(options.threads);
-    if let Some(level) = options.level {
-        compression = compression.with_level(level)?;
-    }
-    let mut out = compression.encoder(new)?;
+    let compression = match options.level {
+        Some(level) => Compression::form_of(&head).with_level(level)?,
+        None => Compression::of(&head),
+    };
+    let mut out = compression.with_threads(options.threads).encoder(new)?;
     let decoder = decoded_after(head, old)?;
     let allowance = Allowance::new(options.max_decompressed);
     let decoder = allowance.count(decoder);
