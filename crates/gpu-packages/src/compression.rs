@@ -143,8 +143,8 @@ impl Compression {
         Ok(self)
     }
 
-    /// Sets the number of threads that compress gzip, xz and Zstandard. The output does not depend on it. Of xz and
-    /// Zstandard at most so many run as need 1 GiB together, but one.
+    /// Sets the number of threads that compress gzip, xz and Zstandard. The output does not depend on it. Fewer of them
+    /// run where xz or Zstandard would take more than 1 GiB.
     #[must_use]
     pub fn with_threads(self, threads: NonZeroUsize) -> Self {
         Compression { threads, ..self }
@@ -174,9 +174,8 @@ impl Compression {
             }
             #[cfg(any(feature = "ruzstd", feature = "zstd"))]
             Codec::Zstd => {
-                // No machine has more threads.
-                let threads = u32::try_from(self.threads.get()).unwrap_or(u32::MAX);
-                let zstd = zstd::Parameters { level: self.level, threads, ..self.zstd.clone() };
+                let (level, threads) = (self.level, self.threads.get());
+                let zstd = zstd::Parameters { level, threads, ..self.zstd.clone() };
                 State::Zstd(zstd::Writer::new(writer, &zstd)?)
             }
             #[allow(unreachable_patterns, reason = "reached where a codec is left out")]

@@ -72,8 +72,8 @@ pub struct Parameters {
     pub window_log: Option<u32>,
     /// `true` if frames end with a checksum.
     pub has_checksum: bool,
-    /// Threads that compress; 0 is 1. What is written does not depend on their number.
-    pub threads: u32,
+    /// Threads that compress; 0 is 1. The output does not depend on their number.
+    pub threads: usize,
 }
 
 impl Default for Parameters {
@@ -86,7 +86,7 @@ impl Default for Parameters {
 #[cfg(feature = "zstd")]
 impl Parameters {
     /// Bytes that all workers together may take.
-    const MEMORY: u64 = 1 << 30;
+    const MEMORY: u32 = 1 << 30;
 
     /// The window that libzstd takes for a stream of any size.
     fn window_log(&self) -> u32 {
@@ -118,9 +118,8 @@ impl Parameters {
             _ => 640 << 20,
         };
         // Each has a job, the one that follows it, and what a job becomes.
-        let most = Self::MEMORY / (tables + 3 * u64::from(self.job()));
-        let most = u32::try_from(most).unwrap_or(u32::MAX);
-        self.threads.min(most).max(1)
+        let most = Self::MEMORY / (tables + 3 * self.job());
+        u32::try_from(self.threads).map_or(most, |threads| threads.min(most)).max(1)
     }
 
     fn encoder<W: Write>(&self, writer: W) -> io::Result<Encoder<'static, W>> {

@@ -98,7 +98,7 @@ impl<W: Write> Blocks<W> {
         }
     }
 
-    /// Takes the block that was collected to those that are compressed together, and these if they are enough.
+    /// Ends the block that is collected, and compresses the full blocks if these are enough.
     fn end_block(&mut self) -> io::Result<()> {
         let (window, each) = match self.encoder {
             Encoder::Gzip(_) => (self.last.bytes.rchunks(WINDOW).next(), 16),
@@ -148,7 +148,7 @@ impl<W: Write> Blocks<W> {
                 self.writer.write_all(&self.crc.amount().to_le_bytes())?;
             }
             #[cfg(feature = "xz")]
-            Encoder::Xz(encoder) => self.writer.write_all(&encoder.end(&self.index))?,
+            Encoder::Xz(encoder) => self.writer.write_all(&encoder.end(&self.index)?)?,
         }
         Ok(self.writer)
     }

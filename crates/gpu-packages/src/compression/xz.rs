@@ -13,7 +13,7 @@ const FOOTER: usize = 12;
 /// Bytes that all threads together may take.
 const MEMORY: u64 = 1 << 30;
 
-/// What an encoder can choose beside the level.
+/// Choices of an encoder beside the level.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Form {
     check: CheckType,
@@ -138,19 +138,20 @@ impl Encoder {
     }
 
     /// Returns the index, and the footer of the stream.
-    pub(super) fn end(&self, index: &Index) -> Vec<u8> {
+    pub(super) fn end(&self, index: &Index) -> Result<Vec<u8>, Error> {
         let mut end = vec![0];
         push_number(index.count, &mut end);
         end.extend_from_slice(&index.records);
         end.resize(end.len().next_multiple_of(4), 0);
         end.extend(crc32(&end));
-        // In units of four bytes, less one. No file has so many blocks that it overflows.
-        let size = u32::try_from(end.len() / 4 - 1).unwrap_or(u32::MAX);
+        // In units of four bytes, less one. No file has 16 GiB of sizes of blocks.
+        let size = u32::try_from(end.len() / 4 - 1);
+        let size = size.map_err(|_| Error::internal(internal!("an xz index of 16 GiB")))?;
         let size = [&size.to_le_bytes()[..], &self.flags()].concat();
         end.extend(crc32(&size));
         end.extend(size);
         end.extend(b"YZ");
-        end
+        Ok(end)
     }
 }
 
@@ -212,7 +213,7 @@ mod tests {
                 stream.extend(index.add(&encoder.block(block).unwrap()).unwrap());
             }
             assert_eq!(index.count, 2);
-            stream.extend(encoder.end(&index));
+            stream.extend(encoder.end(&index).unwrap());
             let mut found = Vec::new();
             XzReader::new(&stream[..], true).read_to_end(&mut found).unwrap();
             assert!(found == contents);
