@@ -1,7 +1,8 @@
 //! Compressed streams.
 
 use std::fmt;
-use std::io::{self, BufReader, Cursor, Read, Write};
+use std::io::{self, BufReader, Cursor, Read};
+use std::ops::RangeInclusive;
 
 #[cfg(any(feature = "ruzstd", feature = "zstd"))]
 use codecs::zstd;
@@ -59,6 +60,22 @@ impl Codec {
         }
     }
 
+    /// Returns the levels at which this build compresses: 1 to 9 of gzip and bzip2, 0 to 9 of xz, 1 to 22 of Zstandard by
+    /// libzstd and only 1 without it, 0 of no compression.
+    ///
+    /// ```
+    /// assert_eq!(gpu_packages::Codec::Xz.levels(), 0..=9);
+    /// ```
+    #[must_use]
+    pub fn levels(self) -> RangeInclusive<u32> {
+        match self {
+            Codec::None => 0..=0,
+            Codec::Gzip | Codec::Bzip2 => 1..=9,
+            Codec::Xz => 0..=9,
+            Codec::Zstd => 1..=if cfg!(feature = "zstd") { 22 } else { 1 },
+        }
+    }
+
     /// Returns a reader of the decompressed bytes.
     ///
     /// # Errors
@@ -80,42 +97,6 @@ impl Codec {
             #[allow(unreachable_patterns, reason = "reached where a codec is left out")]
             codec => return Err(lacks(codec)),
         })
-    }
-
-    /// Returns a writer that compresses. The output depends on nothing but the input and the level.
-    ///
-    /// `level` is one of the codec's own; `None` is the level of packages of this kind: 9 for gzip and bzip2, 6 for xz,
-    /// 19 for Zstandard. Without libzstd there is only one level of Zstandard.
-    ///
-    /// # Errors
-    ///
-    /// [`Unsupported`](ErrorKind::Unsupported) if this build lacks the codec; errors of its encoder.
-    pub fn encoder<W: Write>(self, writer: W, level: Option<u32>) -> Result<Encoder<W>, Error> {
-        Ok(Encoder(match self {
-            Codec::None => State::None(writer),
-            Codec::Gzip => {
-                let level = flate2::Compression::new(level.unwrap_or(9).min(9));
-                let header = flate2::GzBuilder::new().operating_system(255);
-                State::Gzip(Box::new(header.write(writer, level)))
-            }
-            #[cfg(feature = "bzip2")]
-            Codec::Bzip2 => {
-                let level = bzip2::Compression::new(level.unwrap_or(9).clamp(1, 9));
-                State::Bzip2(bzip2::write::BzEncoder::new(writer, level))
-            }
-            #[cfg(feature = "xz")]
-            Codec::Xz => {
-                let options = lzma_rust2::XzOptions::with_preset(level.unwrap_or(6).min(9));
-                State::Xz(Box::new(lzma_rust2::XzWriter::new(writer, options)?))
-            }
-            #[cfg(any(feature = "ruzstd", feature = "zstd"))]
-            Codec::Zstd => {
-                let level = i32::try_from(level.unwrap_or(19)).unwrap_or(22);
-                State::Zstd(zstd::Writer::new(writer, level)?)
-            }
-            #[allow(unreachable_patterns, reason = "reached where a codec is left out")]
-            codec => return Err(lacks(codec)),
-        }))
     }
 }
 
@@ -139,6 +120,14 @@ pub(crate) fn decoded<'r>(
 ) -> Result<Decoded<Box<dyn Read + 'r>>, Error> {
     let mut head = [0; 16];
     let head = read_full(&mut reader, &mut head)?.to_vec();
+    decoded_after(head, reader)
+}
+
+/// Returns the decoder of a stream whose first bytes were read.
+pub(crate) fn decoded_after<'r>(
+    head: Vec<u8>,
+    reader: impl Read + 'r,
+) -> Result<Decoded<Box<dyn Read + 'r>>, Error> {
     let codec = Codec::sniff(&head);
     Ok(Decoded { reader: codec.decoder(Cursor::new(head).chain(reader))?, codec })
 }
@@ -167,69 +156,20 @@ pub(crate) fn is_codec_error(error: &io::Error) -> bool {
         || !is_ours && error.kind() == io::ErrorKind::Other && error.raw_os_error().is_none()
 }
 
-fn lacks(codec: Codec) -> Error {
+/// Fails for a level that a codec lacks.
+pub(crate) fn check_level(
+    level: u32,
+    levels: RangeInclusive<u32>,
+    codec: &dyn fmt::Display,
+) -> Result<(), Error> {
+    if levels.contains(&level) {
+        return Ok(());
+    }
+    let (first, last) = levels.into_inner();
+    let text = format!("level of {codec}: expected {first} to {last}, found {level}");
+    Err(Error::new(ErrorKind::Refused, text))
+}
+
+pub(crate) fn lacks(codec: Codec) -> Error {
     Error::new(ErrorKind::Unsupported, format!("this build lacks the codec {codec}"))
-}
-
-/// A writer that compresses, made by [`Codec::encoder`]. Call [`finish`](Self::finish) at the end.
-pub struct Encoder<W: Write>(State<W>);
-
-enum State<W: Write> {
-    None(W),
-    Gzip(Box<flate2::write::GzEncoder<W>>),
-    #[cfg(feature = "bzip2")]
-    Bzip2(bzip2::write::BzEncoder<W>),
-    #[cfg(feature = "xz")]
-    Xz(Box<lzma_rust2::XzWriter<W>>),
-    #[cfg(any(feature = "ruzstd", feature = "zstd"))]
-    Zstd(zstd::Writer<W>),
-}
-
-impl<W: Write> fmt::Debug for Encoder<W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Encoder").finish_non_exhaustive()
-    }
-}
-
-impl<W: Write> Encoder<W> {
-    /// Writes the end of the compressed stream, and returns the writer.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the writer.
-    pub fn finish(self) -> io::Result<W> {
-        match self.0 {
-            State::None(writer) => Ok(writer),
-            State::Gzip(encoder) => encoder.finish(),
-            #[cfg(feature = "bzip2")]
-            State::Bzip2(encoder) => encoder.finish(),
-            #[cfg(feature = "xz")]
-            State::Xz(encoder) => encoder.finish(),
-            #[cfg(any(feature = "ruzstd", feature = "zstd"))]
-            State::Zstd(encoder) => encoder.finish(),
-        }
-    }
-
-    fn writer(&mut self) -> &mut dyn Write {
-        match &mut self.0 {
-            State::None(writer) => writer,
-            State::Gzip(encoder) => encoder,
-            #[cfg(feature = "bzip2")]
-            State::Bzip2(encoder) => encoder,
-            #[cfg(feature = "xz")]
-            State::Xz(encoder) => encoder,
-            #[cfg(any(feature = "ruzstd", feature = "zstd"))]
-            State::Zstd(encoder) => encoder,
-        }
-    }
-}
-
-impl<W: Write> Write for Encoder<W> {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.writer().write(buf)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.writer().flush()
-    }
 }

@@ -55,7 +55,7 @@
 //!   members are copied as they are, by the kernel from file to file.
 //! - [`ZipEdit`] does so for other zip files.
 //! - [`PackageEdit`] takes either, and compares members with `RECORD` while they are read. [`PackageForm`] tells what a file is.
-//! - [`rewrite_tar`] and [`rewrite_deb`] replace members of tar files and Debian packages, which are compressed again.
+//! - [`rewrite_tar`] and [`rewrite_deb`] replace members of tar files and Debian packages, which are compressed again as they were ([`Compression`]).
 //! - [`Record`] changes the text of a `RECORD`; [`InstalledList`] corrects any list of installed files, conda's too,
 //!   and [`InstalledNotes`] make it safe to interrupt.
 //!
@@ -91,6 +91,7 @@
 
 mod ar;
 mod codec;
+mod compression;
 mod conda;
 mod cpio;
 mod deb;
@@ -118,7 +119,8 @@ mod walk;
 mod wheel;
 mod zip;
 
-pub use codec::{Codec, Encoder};
+pub use codec::Codec;
+pub use compression::{Compression, Encoder};
 pub use deb::{DebRecords, set_installed_size};
 pub use edit::{CheckedReader, PackageEdit, PackageForm, Unopened, rewrite_stream, stale_lists};
 pub use environment::{

@@ -4,8 +4,10 @@ mod deb;
 
 use std::fmt;
 use std::io::{self, Cursor, Read, Write};
+use std::num::NonZeroUsize;
 
-use crate::codec::decoded;
+use crate::codec::decoded_after;
+use crate::compression::{Compression, HEAD};
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
 use crate::limits::Allowance;
@@ -69,21 +71,34 @@ impl<'a> Replacement<'a> {
 #[derive(Clone, Debug)]
 pub struct RewriteOptions {
     level: Option<u32>,
+    threads: NonZeroUsize,
     drops_signature: bool,
     max_decompressed: u64,
 }
 
 impl Default for RewriteOptions {
     fn default() -> Self {
-        RewriteOptions { level: None, drops_signature: false, max_decompressed: 256 << 30 }
+        RewriteOptions {
+            level: None,
+            threads: NonZeroUsize::MIN,
+            drops_signature: false,
+            max_decompressed: 256 << 30,
+        }
     }
 }
 
 impl RewriteOptions {
-    /// Sets the level of the codec, as [`Codec::encoder`](crate::Codec::encoder) takes it.
+    /// Sets the level of the files, as [`Compression::with_level`] takes it. `None`, the default, is the level that the
+    /// package has.
     #[must_use]
-    pub fn with_level(self, level: u32) -> Self {
-        RewriteOptions { level: Some(level), ..self }
+    pub fn with_level(self, level: impl Into<Option<u32>>) -> Self {
+        RewriteOptions { level: level.into(), ..self }
+    }
+
+    /// Sets the number of threads that compress: 1 by default.
+    #[must_use]
+    pub fn with_threads(self, threads: NonZeroUsize) -> Self {
+        RewriteOptions { threads, ..self }
     }
 
     /// Allows to change a signed package, whose signatures (`_gpgorigin` and its like) are left out.
@@ -174,7 +189,7 @@ impl Rewritten {
 /// Writes a tar file again, with new contents in some members. `replace` is asked for each regular file, by its name
 /// without `./`, and may read what it has. It returns `None` if it read nothing; contents that it read, and that stay,
 /// are [given back](Replacement::unchanged). Headers, order and all else stay; of a changed member only size and checksum change. The file is
-/// compressed again by the codec that it has.
+/// compressed again [as it was](Compression::of).
 ///
 /// ```
 /// use gpu_packages::{Replacement, RewriteOptions, TarReader, rewrite_tar};
@@ -198,17 +213,23 @@ impl Rewritten {
 ///
 /// # Errors
 ///
-/// [`NotAPackage`](ErrorKind::NotAPackage); faults of the tar file; [`Refused`](ErrorKind::Refused) for a changed member
-/// that is sparse or shares its name with another, for new contents of another size than was said, and for contents that
+/// [`NotAPackage`](ErrorKind::NotAPackage); faults of the tar file; [`Refused`](ErrorKind::Refused) for a level that the
+/// codec lacks, for a changed member that is sparse or shares its name with another, for new contents of another size than was said, and for contents that
 /// were read and not given back; errors of `replace`, the reader and the writer.
 pub fn rewrite_tar<'a>(
-    old: impl Read,
+    mut old: impl Read,
     new: impl Write,
     options: &RewriteOptions,
     mut replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
 ) -> Result<Rewritten, Error> {
-    let decoder = decoded(old)?;
-    let mut out = decoder.codec.encoder(new, options.level)?;
+    let mut head = Vec::new();
+    old.by_ref().take(HEAD).read_to_end(&mut head)?;
+    let compression = match options.level {
+        Some(level) => Compression::form_of(&head).with_level(level)?,
+        None => Compression::of(&head),
+    };
+    let mut out = compression.with_threads(options.threads).encoder(new)?;
+    let decoder = decoded_after(head, old)?;
     let allowance = Allowance::new(options.max_decompressed);
     let decoder = allowance.count(decoder);
     let mut rewritten = Rewritten::default();

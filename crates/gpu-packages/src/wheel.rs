@@ -330,7 +330,7 @@ impl<'z> WheelEdit<'z> {
     /// Returns new contents of a member, stored or deflated as it is.
     fn stored_as(&self, index: usize, contents: &[u8]) -> Result<NewContents, Error> {
         match self.zip.members().get(index) {
-            Some(member) => NewContents::like(member, contents, 6, NonZeroUsize::MIN, u64::MAX),
+            Some(member) => NewContents::like(member, contents, None, NonZeroUsize::MIN, u64::MAX),
             None => NewContents::deflate(contents, 6, NonZeroUsize::MIN),
         }
     }

@@ -231,9 +231,8 @@ impl<'a> Editor<'a> {
         let Some(rule) = self.databases.filter(|_| !file.is_named()) else { return false };
         let Some(path) = file.real() else { return false };
         let Some(database) = rule.database(&path.to_string_lossy()) else { return false };
-        let opened = file.open(self.options.limits.max_input);
-        opened.is_ok_and(|file| {
-            let limits = &self.options.limits;
+        let limits = &self.options.limits;
+        file.open(limits.max_input).is_ok_and(|file| {
             let walk = limits.for_file(&limits.options(), file.metadata().len());
             rule.drops_database(&database, file.reader(), &walk).unwrap_or(false)
         })
@@ -241,8 +240,7 @@ impl<'a> Editor<'a> {
 
     fn delete(&mut self, file: &Input) -> Result<FileRow, Failure> {
         let size = file.open(self.options.limits.max_input)?.metadata().len();
-        let faults = self.lists.compare(file, None)?;
-        allow(self.options, &faults)?;
+        allow(self.options, &self.lists.compare(file, None)?)?;
         if !self.options.output.dry_run {
             self.lists.note(file, None)?;
             file.output()?.remove()?;
@@ -252,7 +250,6 @@ impl<'a> Editor<'a> {
     }
 
     fn edit(&mut self, named: &Input, opened: Arc<Opened>) -> Result<FileRow, Failure> {
-        let is_named = named.is_named();
         if self.options.output.build_tag.is_some() {
             return Err(no_wheel());
         }
@@ -260,7 +257,7 @@ impl<'a> Editor<'a> {
         let (metadata, stamp) = (opened.metadata().clone(), opened.stamp());
         let (target, replaces) = self.output(named)?;
 
-        let (contents, mut wishes, plan) = self.plan(opened.reader(), is_named)?;
+        let (contents, mut wishes, plan) = self.plan(opened.reader(), named.is_named())?;
         let changes = !plan.is_unchanged();
         wishes.notes.extend(note_holes(&plan).filter(|_| Outputs::appears_late(&target.path())));
         if changes && replaces {
@@ -280,8 +277,7 @@ impl<'a> Editor<'a> {
             wishes.warnings.extend(lost);
             wishes.warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
         }
-        let target = &*target.path();
-        let row = FileRow::new(named.name(), target, &contents, &plan, &wishes);
+        let row = FileRow::new(named.name(), &target.path(), &contents, &plan, &wishes);
         Ok(row.written(self.options.output.dry_run, replaces))
     }
 

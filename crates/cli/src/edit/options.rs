@@ -13,6 +13,11 @@ pub(crate) struct Options {
     pub(super) output: Destination,
     #[command(flatten)]
     pub(super) host: Host,
+    /// Compress packages at level N of their codec (default: as they were)
+    ///
+    /// gzip, bzip2 and zip: 1 to 9; xz: 0 to 9; zstd: 1 to 22. The option --level of compress is for device code.
+    #[arg(long, value_name = "N")]
+    pub(super) package_level: Option<u32>,
     #[command(flatten)]
     pub(crate) limits: Limits,
 }

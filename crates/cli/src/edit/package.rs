@@ -28,9 +28,6 @@ use tool_kit::positioned::Positioned;
 use tool_kit::retried::Retried;
 use tool_kit::store::{Keep, Store, StoreReader, TOO_SMALL};
 
-/// The level of deflate that published wheels have.
-const LEVEL: u32 = 6;
-
 /// A package that is edited, and what became of its members.
 struct Edited<'a> {
     name: &'a str,
@@ -241,13 +238,13 @@ impl Editor<'_> {
         plan: EditPlan,
         store: &Arc<Store>,
     ) -> Result<NewContents, Failure> {
-        let threads = self.options.limits.threads.count();
+        let (level, threads) = (self.options.package_level, self.options.limits.threads.count());
         // Headers state how much the plan holds.
         let room = self.room().saturating_sub(plan.held());
         let bytes = new_bytes(plan, Arc::clone(store))?;
         let status = bytes.status();
         let new =
-            NewContents::like(member, bytes, LEVEL, threads, room).map_err(|error| {
+            NewContents::like(member, bytes, level, threads, room).map_err(|error| {
                 match (error.kind(), status.take_error()) {
                     (ErrorKind::Limit, _) => {
                         let most = self.most_held;
@@ -324,8 +321,10 @@ impl Editor<'_> {
         keep: Keep<'_>,
     ) -> Result<Option<()>, Failure> {
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
-        let options =
-            RewriteOptions::default().with_drop_signature(self.options.host.drop_signature);
+        let options = RewriteOptions::default()
+            .with_drop_signature(self.options.host.drop_signature)
+            .with_level(self.options.package_level)
+            .with_threads(self.options.limits.threads.count());
         let (mut stopped, mut is_too_small) = (None, false);
         // The status of the member that is written last.
         let mut status = None;

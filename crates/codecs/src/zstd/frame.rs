@@ -3,6 +3,8 @@
 //! Reading them first gives, without decoding anything, the exact end of the stream and the most it can expand to, and
 //! it rejects what the two decoders would judge differently.
 
+use core::ops::Range;
+
 use crate::error::{Error, ErrorKind};
 use crate::input::{Input, too_long};
 
@@ -51,6 +53,8 @@ pub(super) struct FrameHeader {
     pub(super) len: usize,
     /// The window size, in bytes.
     pub(super) window: u64,
+    /// `true` if the window is the content.
+    is_single: bool,
     pub(super) content_size: Option<u64>,
     pub(super) has_checksum: bool,
 }
@@ -78,6 +82,60 @@ pub fn content_size(frame: &[u8]) -> Option<u64> {
     match (Reader { rest: frame, position: 0, is_strict: false }).header() {
         Ok(Start::Frame(header)) => header.content_size,
         _ => None,
+    }
+}
+
+/// The start of the first frame of a stream, for encoders that compress its content again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FrameStart {
+    /// Base-2 logarithm of the window size in bytes, rounded up; `None` where the window is the content, of at most 8 MiB.
+    /// A larger one shows that the encoder looked further back than libzstd does up to level 19.
+    pub window_log: Option<u32>,
+    /// `true` if a checksum follows the content.
+    pub has_checksum: bool,
+    /// The frame without the blocks that are not whole, and without its end.
+    pub blocks: Range<usize>,
+}
+
+impl FrameStart {
+    /// Reads the start of a stream, up to `most` blocks of its first frame; `None` if no frame with data starts there.
+    ///
+    /// ```
+    /// let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58, 0x21, 0, 0, b'c', b'o', b'd', b'e'];
+    /// let start = codecs::zstd::FrameStart::read(&frame, 16).unwrap();
+    /// assert_eq!((start.window_log, start.blocks), (Some(21), 0..13));
+    /// ```
+    #[must_use]
+    pub fn read(stream: &[u8], most: usize) -> Option<Self> {
+        let mut at = 0;
+        let header = loop {
+            match Start::parse(stream.get(at..)?) {
+                Ok(Parsed::Whole(Start::Frame(header))) => break header,
+                Ok(Parsed::Whole(Start::Skippable(len))) => at += usize::try_from(len).ok()?,
+                _ => return None,
+            }
+        };
+        let mut end = at + header.len;
+        for _ in 0..most {
+            let Some(bytes) = stream.get(end..).and_then(<[u8]>::first_chunk) else { break };
+            let Ok(block) = BlockHeader::parse(*bytes, header.max_block()) else { break };
+            let next = end + BLOCK_HEADER_LEN + block.len;
+            if next > stream.len() {
+                break;
+            }
+            end = next;
+            if block.is_last {
+                break;
+            }
+        }
+        // The window of an empty content is 0.
+        let log = |window: u64| u64::BITS - (window.max(1) - 1).leading_zeros();
+        Some(FrameStart {
+            window_log: (!header.is_single || header.window > 8 << 20).then(|| log(header.window)),
+            has_checksum: header.has_checksum,
+            blocks: at..end,
+        })
     }
 }
 
@@ -202,7 +260,8 @@ impl Reader<'_> {
                 (window.unwrap_or(size), Some(size))
             }
         };
-        Ok(Start::Frame(FrameHeader { len: self.position, window, content_size, has_checksum }))
+        let (len, is_single) = (self.position, single_segment);
+        Ok(Start::Frame(FrameHeader { len, window, is_single, content_size, has_checksum }))
     }
 }
 

@@ -5,6 +5,8 @@ use std::io::{self, BufRead, Read, Write};
 
 #[cfg(feature = "zstd")]
 use ::zstd::stream::{read::Decoder, write::Encoder};
+#[cfg(feature = "zstd")]
+use ::zstd::zstd_safe::CParameter;
 #[cfg(not(feature = "zstd"))]
 use pure::{Decoder, Encoder};
 
@@ -55,21 +57,102 @@ pub struct Writer<W: Write>(
     #[cfg(not(feature = "zstd"))] Encoder<W>,
 );
 
+/// Parameters of a [`Writer`].
+///
+/// ```
+/// let parameters = codecs::zstd::Parameters { level: 19, threads: 8, ..Default::default() };
+/// assert!(!parameters.has_checksum);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Parameters {
+    /// Level of libzstd, 1 to 22.
+    pub level: u32,
+    /// Base-2 logarithm of the window size in bytes, 10 to 27; `None` for the size that goes with the level. From 24 on
+    /// long distances are matched at levels up to 19, as by `zstd --long`.
+    pub window_log: Option<u32>,
+    /// `true` if frames end with a checksum.
+    pub has_checksum: bool,
+    /// Threads that compress; 0 is 1. The output does not depend on their number.
+    pub threads: usize,
+}
+
+impl Default for Parameters {
+    /// Level 3, its window, no checksum, one thread.
+    fn default() -> Self {
+        Parameters { level: 3, window_log: None, has_checksum: false, threads: 1 }
+    }
+}
+
+#[cfg(feature = "zstd")]
+impl Parameters {
+    /// Bytes that all workers together may take.
+    const MEMORY: u32 = 1 << 30;
+
+    /// The window that libzstd takes for a stream of any size.
+    fn window_log(&self) -> u32 {
+        self.window_log.unwrap_or(match self.level {
+            ..=1 => 19,
+            2 => 20,
+            3..=8 => 21,
+            9..=16 => 22,
+            17..=19 => 23,
+            20 => 25,
+            21 => 26,
+            _ => 27,
+        })
+    }
+
+    /// Bytes of a job. Its size decides about what is written, so it does not depend on the number of workers: four
+    /// windows as by `zstd`, of large ones fewer.
+    fn job(&self) -> u32 {
+        let window = 1 << self.window_log().clamp(10, 27);
+        window.max((4 * window).min(32 << 20)).max(1 << 20)
+    }
+
+    /// Returns the number of workers that there is memory for, at least one.
+    fn workers(&self) -> u32 {
+        let tables = match self.level {
+            ..=8 => 8 << 20,
+            9..=16 => 64 << 20,
+            17..=19 => 96 << 20,
+            _ => 640 << 20,
+        };
+        // Each has a job, the one that follows it, and what a job becomes.
+        let most = Self::MEMORY / (tables + 3 * self.job());
+        u32::try_from(self.threads).map_or(most, |threads| threads.min(most)).max(1)
+    }
+
+    fn encoder<W: Write>(&self, writer: W) -> io::Result<Encoder<'static, W>> {
+        // libzstd knows no higher one.
+        let level = i32::try_from(self.level).unwrap_or(22);
+        let mut encoder = Encoder::new(writer, level)?;
+        encoder.include_checksum(self.has_checksum)?;
+        encoder.window_log(self.window_log())?;
+        encoder.long_distance_matching(self.level < 20 && self.window_log() >= 24)?;
+        // Without workers there are no jobs.
+        encoder.multithread(self.workers())?;
+        encoder.set_parameter(CParameter::JobSize(self.job()))?;
+        Ok(encoder)
+    }
+}
+
 impl<W: Write> Writer<W> {
-    /// Writes frames of a level of libzstd. Without it there is one level.
+    /// Writes frames by libzstd. Without it there is one level, about the first of libzstd's, on one thread.
+    ///
+    /// Workers take at most about 1 GiB together, of levels from 20 on more: fewer of them run where these are too many.
     ///
     /// # Errors
     ///
-    /// An error of libzstd, where memory is short.
+    /// An error of libzstd: where memory is short, or for a parameter out of its range.
     #[cfg_attr(
         not(feature = "zstd"),
         allow(clippy::unnecessary_wraps, reason = "libzstd can fail")
     )]
-    pub fn new(writer: W, level: i32) -> io::Result<Self> {
+    pub fn new(writer: W, parameters: &Parameters) -> io::Result<Self> {
         #[cfg(feature = "zstd")]
-        let encoder = Encoder::new(writer, level)?;
+        let encoder = parameters.encoder(writer)?;
         #[cfg(not(feature = "zstd"))]
-        let (encoder, _) = (Encoder::new(writer), level);
+        let (encoder, _) = (Encoder::new(writer), parameters);
         Ok(Writer(encoder))
     }
 

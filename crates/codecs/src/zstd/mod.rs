@@ -29,7 +29,7 @@ pub(crate) use pure as library;
 
 #[cfg(all(test, feature = "stream"))]
 pub(crate) use frame::checksum;
-pub use frame::{MAGIC, content_size};
+pub use frame::{FrameStart, MAGIC, content_size};
 #[cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))]
 #[cfg_attr(docsrs, doc(cfg(all(feature = "std", any(feature = "ruzstd", feature = "zstd")))))]
-pub use io::{Reader, Writer};
+pub use io::{Parameters, Reader, Writer};

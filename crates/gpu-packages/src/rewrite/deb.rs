@@ -20,8 +20,8 @@ use crate::tar::{TarKind, TarReader};
 const MAX_RECORD: u64 = 64 << 20;
 
 /// Writes a Debian package again, with new contents in some files. `replace` is asked for each regular file by its
-/// installed path. `md5sums` and `Installed-Size` follow. Compressed parts are held in memory, and compressed by the
-/// codecs that they have. Without a change the output is the input.
+/// installed path. `md5sums` and `Installed-Size` follow. Compressed parts are held in memory, and each is compressed
+/// [as it was](crate::Compression::of); a level is for the files, not the records. Without a change the output is the input.
 ///
 /// # Errors
 ///
@@ -82,7 +82,8 @@ pub fn rewrite_deb<'a>(
     }
     rewritten.unlisted = unlisted;
     let mut new_control = Vec::new();
-    rewrite_tar(control.open(&mut old)?, &mut new_control, options, |name, _| {
+    let options = options.clone().with_level(None::<u32>);
+    rewrite_tar(control.open(&mut old)?, &mut new_control, &options, |name, _| {
         let record = records.iter().find(|(record, _)| record == name);
         Ok(record.map(|(_, text)| Replacement::from_bytes(text.clone())))
     })?;

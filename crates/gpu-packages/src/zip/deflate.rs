@@ -10,6 +10,7 @@ use byte_parts::{Bounds, Part, Parts, in_order};
 use flate2::{Compress, Compression, FlushCompress};
 
 use super::ZipMember;
+use crate::codec::check_level;
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
 use crate::reading::{between, read_at_most};
@@ -18,6 +19,8 @@ use crate::reading::{between, read_at_most};
 #[derive(Clone)]
 pub struct NewContents {
     pub(super) method: u16,
+    /// Bits of the header's flags that say how far the encoder searched.
+    pub(super) search: u16,
     pub(super) size: u64,
     pub(super) crc32: u32,
     pub(super) sha256: Hash,
@@ -35,9 +38,9 @@ impl fmt::Debug for NewContents {
 }
 
 /// Bytes that are compressed together.
-const BLOCK: usize = 512 << 10;
+pub(crate) const BLOCK: usize = 512 << 10;
 /// Bytes before a block that its compression may refer to.
-const WINDOW: usize = 32 << 10;
+pub(crate) const WINDOW: usize = 32 << 10;
 
 impl NewContents {
     /// Reads contents to their end and deflates them: `level` is 1 to 9, as zlib has it, 6 for published wheels. The
@@ -104,7 +107,7 @@ impl NewContents {
             let is_final = ahead.is_empty() && is_last;
             Some(((block, start, is_final), BLOCK as u64))
         });
-        let level = Compression::new(level.clamp(1, 9));
+        let (search, level) = (search_of(level), Compression::new(level.clamp(1, 9)));
         let compressed = thread::scope(|scope| -> Result<(), Error> {
             let blocks = in_order(scope, Bounds::new(threads), jobs, || {
                 move |(block, start, is_final): (Vec<u8>, usize, bool)| {
@@ -125,6 +128,7 @@ impl NewContents {
         }
         Ok(NewContents {
             method: 8,
+            search,
             size,
             crc32: crc.sum(),
             sha256: hasher.finish(),
@@ -132,21 +136,28 @@ impl NewContents {
         })
     }
 
-    /// Reads contents to their end and stores or deflates them, as a member is: at most `most` bytes, which are held in memory.
+    /// Reads contents to their end and stores or deflates them, as a member is: at most `most` bytes, which are held in
+    /// memory. Without a level it is the one that the member's flags name: 9, 2 or 1 where they say so, else 6, which
+    /// published wheels have.
     ///
     /// # Errors
     ///
-    /// Errors of the reader; [`Limit`](ErrorKind::Limit) if there are more bytes.
+    /// Errors of the reader; [`Limit`](ErrorKind::Limit) if there are more bytes; [`Refused`](ErrorKind::Refused) for a
+    /// level that is not one of 1 to 9, unless the member is stored.
     pub fn like(
         member: &ZipMember,
         contents: impl Read,
-        level: u32,
+        level: Option<u32>,
         threads: NonZeroUsize,
         most: u64,
     ) -> Result<Self, Error> {
         match member.method() {
             0 => Self::store_most(contents, most),
-            _ => Self::deflate_most(contents, level, threads, most),
+            _ => {
+                let level = level.unwrap_or(level_of(member.flags));
+                check_level(level, 1..=9, &"deflate")?;
+                Self::deflate_most(contents, level, threads, most)
+            }
         }
     }
 
@@ -165,7 +176,14 @@ impl NewContents {
         crc.update(&data);
         let sha256 = Hash::of(Algorithm::Sha256, &data);
         let size = data.len() as u64;
-        Ok(NewContents { method: 0, size, crc32: crc.sum(), sha256, data: parts_of(data) })
+        Ok(NewContents {
+            method: 0,
+            search: 0,
+            size,
+            crc32: crc.sum(),
+            sha256,
+            data: parts_of(data),
+        })
     }
 
     /// Returns the size of the contents in bytes.
@@ -208,6 +226,29 @@ impl NewContents {
     }
 }
 
+/// The bits of the flags that say how far the encoder searched (APPNOTE.TXT 6.3, 4.4.4).
+pub(super) const SEARCH: u16 = 6;
+
+/// Returns the bits for a level, as Info-ZIP sets them.
+fn search_of(level: u32) -> u16 {
+    match level {
+        ..=1 => 6,
+        2 => 4,
+        3..=7 => 0,
+        8.. => 2,
+    }
+}
+
+/// Returns the level for these flags.
+fn level_of(flags: u16) -> u32 {
+    match flags & SEARCH {
+        2 => 9,
+        4 => 2,
+        6 => 1,
+        _ => 6,
+    }
+}
+
 /// The error for more bytes than may be held.
 fn exceeds(most: u64) -> Error {
     let text = format!("the new contents of a member exceed the limit of {most} bytes");
@@ -235,7 +276,7 @@ impl Read for Contents<'_> {
 }
 
 /// Deflates the bytes from `start` on, which may refer to those before.
-fn deflate_block(
+pub(crate) fn deflate_block(
     level: Compression,
     block: &[u8],
     start: usize,

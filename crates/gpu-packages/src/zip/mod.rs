@@ -13,6 +13,7 @@ use std::ops::Range;
 
 use byte_parts::internal;
 pub use deflate::NewContents;
+pub(crate) use deflate::{BLOCK, WINDOW, deflate_block};
 pub(crate) use directory::{SCRIPT, is_program};
 pub use reader::ZipMemberReader;
 pub use rewrite::{Rewrite, ZipEdit};

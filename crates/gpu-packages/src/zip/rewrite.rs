@@ -9,6 +9,7 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::check::{Placed, is_long};
 use super::deflate::NewContents;
+use super::deflate::SEARCH;
 use super::extra::{self, IN_EXTRA};
 use super::wire::{END, EndOfDirectory, Fields, LOCATOR, ZIP64_END, Zip64End, Zip64Locator};
 use super::{DESCRIPTOR, Zip, ZipMember};
@@ -240,6 +241,9 @@ impl Fields {
         is_stored_in_extra: bool,
     ) {
         self.flags &= !U16::from(DESCRIPTOR);
+        if contents.method == 8 {
+            self.flags = self.flags & !U16::from(SEARCH) | U16::from(contents.search);
+        }
         self.method = contents.method.into();
         self.crc32 = contents.crc32.into();
         self.stored_size = short(contents.stored_size(), is_stored_in_extra);

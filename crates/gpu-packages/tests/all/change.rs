@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 
 use crate::seen;
 use gpu_packages::{
-    Codec, ErrorKind, NewContents, Original, Replacement, Rewrite, RewriteOptions, WheelEdit, Zip,
-    ZipEdit, rewrite_deb, rewrite_tar, verify, wheel_file_name,
+    Codec, Compression, ErrorKind, NewContents, Original, Replacement, Rewrite, RewriteOptions,
+    WheelEdit, Zip, ZipEdit, rewrite_deb, rewrite_tar, verify, wheel_file_name,
 };
 use samples::ar;
 use samples::packages::{self, Around, Made};
@@ -277,7 +277,7 @@ fn new_contents_keep_to_their_limit() {
         let zip = Zip::read(Cursor::new(&old)).unwrap();
         let member = &zip.members()[0];
         assert_eq!(member.method(), method);
-        let like = |most| NewContents::like(member, &contents[..], 6, ONE, most);
+        let like = |most| NewContents::like(member, &contents[..], Some(6), ONE, most);
         let size = like(u64::MAX).unwrap().stored_size();
         assert!(like(size).is_ok());
         assert_eq!(like(size - 1).unwrap_err().kind(), ErrorKind::Limit);
@@ -286,7 +286,8 @@ fn new_contents_keep_to_their_limit() {
 }
 
 fn xz(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = Codec::Xz.encoder(Vec::new(), Some(1)).unwrap();
+    let mut encoder =
+        Compression::new(Codec::Xz).with_level(1).unwrap().encoder(Vec::new()).unwrap();
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }

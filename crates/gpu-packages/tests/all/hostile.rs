@@ -5,8 +5,8 @@ use std::io::{Cursor, Read};
 use crate::rules::cases;
 use crate::{Seen, seen, seen_with};
 use gpu_packages::{
-    Codec, ErrorKind, FindingKind, MemberPath, Options, RewriteOptions, Zip, ZipWalker,
-    rewrite_deb, rewrite_tar, unsafe_name, verify, walk,
+    Codec, Compression, ErrorKind, FindingKind, MemberPath, Options, RewriteOptions, Zip,
+    ZipWalker, rewrite_deb, rewrite_tar, unsafe_name, verify, walk,
 };
 use samples::ar;
 use samples::packages::{self, Around, Made};
@@ -336,7 +336,8 @@ fn every_part_and_every_changed_byte_is_read() {
     samples.push(packages::deb(&[("a", b"1")], ".gz", packages::gzip));
     samples.push(packages::rpm(&packages::gzip(&packages::cpio(&[("a", b"x")]))));
     for codec in [Codec::Xz, Codec::Zstd, Codec::Bzip2, Codec::Gzip] {
-        let mut encoder = codec.encoder(Vec::new(), Some(1)).unwrap();
+        let mut encoder =
+            Compression::new(codec).with_level(1).unwrap().encoder(Vec::new()).unwrap();
         std::io::Write::write_all(&mut encoder, &packages::tar(&[("a", b"x")])).unwrap();
         samples.push(encoder.finish().unwrap());
     }

@@ -10,6 +10,7 @@
 )]
 
 mod change;
+mod compression;
 mod faults;
 mod hostile;
 mod installers;

@@ -4,8 +4,8 @@ use std::io::{self, Cursor, Read, Seek, SeekFrom, Write as _};
 
 use crate::{Seen, seen};
 use gpu_packages::{
-    Codec, Error, ErrorKind, Finding, FindingKind, Member, MemberPath, Options, PackageKind,
-    TarKind, TarReader, Visitor, Zip, ZipWalker, sniff, verify, walk,
+    Codec, Compression, Error, ErrorKind, Finding, FindingKind, Member, MemberPath, Options,
+    PackageKind, TarKind, TarReader, Visitor, Zip, ZipWalker, sniff, verify, walk,
 };
 use samples::packages::{self, Around, Made};
 
@@ -13,7 +13,7 @@ const FILES: [(&str, &[u8]); 3] =
     [("usr/lib/libfoo.so", b"\x7fELF and more"), ("usr/share/empty", b""), ("a b", b"hello")];
 
 fn compressed(codec: Codec, bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = codec.encoder(Vec::new(), Some(3)).unwrap();
+    let mut encoder = Compression::new(codec).encoder(Vec::new()).unwrap();
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }

@@ -183,7 +183,11 @@ fn wrong_records_of_conda_packages_are_found() {
         let pkg: [(&str, &[u8]); 1] = [("lib/a", b"abc")];
         let one = findings(&packages::gzip(&packages::tar(&[pkg[0], info[0]])));
         let zstd = |bytes: &[u8]| {
-            let mut encoder = gpu_packages::Codec::Zstd.encoder(Vec::new(), Some(1)).unwrap();
+            let mut encoder = gpu_packages::Compression::new(gpu_packages::Codec::Zstd)
+                .with_level(1)
+                .unwrap()
+                .encoder(Vec::new())
+                .unwrap();
             std::io::Write::write_all(&mut encoder, bytes).unwrap();
             encoder.finish().unwrap()
         };

@@ -14,7 +14,11 @@ fn hip() -> Vec<u8> {
 }
 
 fn zstd(bytes: &[u8]) -> Vec<u8> {
-    let mut out = gpu_packages::Codec::Zstd.encoder(Vec::new(), Some(1)).unwrap();
+    let mut out = gpu_packages::Compression::new(gpu_packages::Codec::Zstd)
+        .with_level(1)
+        .unwrap()
+        .encoder(Vec::new())
+        .unwrap();
     out.write_all(bytes).unwrap();
     out.finish().unwrap()
 }
