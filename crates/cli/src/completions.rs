@@ -25,20 +25,7 @@ pub(crate) struct Args {
 
 /// An edit of clap_complete's script for bash: offer options only after a dash. Without an offer, bash completes
 /// files.
-const FILES_IN_BASH: &str = r#"
-_offload_or_files() {
-    _offload "$@"
-    if [[ "$2" != -* ]]; then
-        local word words=()
-        for word in "${COMPREPLY[@]}"; do
-            [[ "${word}" == -* ]] || words+=("${word}")
-        done
-        COMPREPLY=("${words[@]}")
-    fi
-}
-
-complete -F _offload_or_files -o bashdefault -o default offload
-"#;
+const FILES_IN_BASH: &str = include_str!("completions.bash");
 
 pub(crate) fn run(args: &Args, command: Command, pages: &[&'static str]) -> io::Result<Outcome> {
     let mut script = Vec::new();
