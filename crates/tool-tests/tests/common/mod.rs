@@ -91,7 +91,7 @@ pub fn nvidia(tool: &str) -> PathBuf {
     path.canonicalize().unwrap()
 }
 
-/// What changes finished ELF files, which must be unpacked: `target/post-link`, or where `POST_LINK` points.
+/// A program that changes finished ELF files, which must be unpacked: `target/post-link`, or where `POST_LINK` points.
 pub fn post_link(name: &str) -> PathBuf {
     let default = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/post-link");
     let path = std::env::var_os("POST_LINK").map_or(default, PathBuf::from).join(name);

@@ -13,7 +13,7 @@ use super::zoo::{Linked, Shape, World};
 use super::{Complaints, each, run, said};
 use crate::common::post_link;
 
-/// What changes files before edits, each step a program and what it does.
+/// Changes of files before edits: steps of a program and its option.
 const TOOLS: [&str; 25] = [
     "patchelf-0.15 --set-rpath",
     "patchelf-0.15 --set-soname",
@@ -42,7 +42,7 @@ const TOOLS: [&str; 25] = [
     "eu-strip",
 ];
 
-/// What changes files after edits.
+/// Changes of files after edits.
 const LATER: [&str; 12] = [
     "patchelf-0.15 --replace-needed, patchelf-0.15 --set-rpath",
     "patchelf-0.17 --set-rpath",
@@ -196,7 +196,7 @@ impl<C: Container> Edit<'_, C> {
         if !file.compressed {
             let compressed = edit(file, &file.path, &["compress"])?;
             let back = comes_back(file, &compressed)?;
-            // What lies there is never loaded.
+            // Bytes that are never loaded are not put back.
             let is_told = compressed.said.contains("not every other byte");
             complaints.extend(if is_told { Complaints::new() } else { back });
         }

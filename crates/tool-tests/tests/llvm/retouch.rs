@@ -36,7 +36,7 @@ fn changed_files_are_edited_like_others() {
             words: &["thin", "--keep", "gfx1100,gfx906", "--exact"],
             expected: &|file| only(file, &["gfx1100", "gfx906"]),
             more: &|file, _| {
-                // What the compiler has compressed is not put back byte for byte.
+                // Bundles that the compiler has compressed are not put back byte for byte.
                 if file.compressed {
                     return Vec::new();
                 }

@@ -371,7 +371,7 @@ mod tests {
         let size = (new.len() - START) as u64;
         let load = [1 | 6 << 32, START as u64, 0x9000, 0x9000, size, size, 4096];
         let at = 64 + 56 * count as u64;
-        let mut patches = vec![Patch::word(40, START as u64), Patch::new(56, [count as u8 + 1])];
+        let mut patches = vec![Patch::word(40, START as u64), Patch::new(56, [bytes[56] + 1])];
         patches.extend((0..7).map(|n| Patch::word(at + 8 * n as u64, load[n])));
         patched(&new, &patches)
     }
