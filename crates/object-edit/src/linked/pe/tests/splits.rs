@@ -4,8 +4,8 @@ use super::*;
 
 #[test]
 fn the_section_is_split_at_the_page_of_a_bundle_that_is_not_aligned() {
-    let bundles = vec![(0, 0x3000), (0x3008, 0x1800), (0x4808, 0x4321)];
-    let sample = Sample { bundles, ..Sample::default() }.with_lea(1);
+    let units = vec![(0, 0x3000), (0x3008, 0x1800), (0x4808, 0x4321)];
+    let sample = Sample { bundles: units, ..Sample::default() }.with_lea(1);
     let (new, notes) = edited(&sample, &[0x345, 0x800, 0x1321]);
     // Zeros of the page of the bundle remain.
     assert_eq!(notes, (8, false));
