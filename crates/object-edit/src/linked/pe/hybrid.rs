@@ -24,6 +24,9 @@ const METADATA_SIZE: u64 = 12;
 /// `StartOffset` and `Length` of a range.
 const RANGE_SIZE: u64 = 8;
 
+/// Ranges of addresses with a machine.
+type Ranges = Vec<(Range<u64>, Machine)>;
+
 /// The machines of a file's code. Addresses count from the image base.
 pub(super) enum Code {
     /// All code is for one machine.
@@ -31,7 +34,7 @@ pub(super) enum Code {
     /// Any code may be for either machine.
     Any,
     /// The code in these ranges, which are in ascending order, is for these machines. Other code may be for either.
-    Mapped(Vec<(Range<u64>, Machine)>),
+    Mapped(Ranges),
 }
 
 impl Code {
@@ -78,11 +81,7 @@ impl Code {
 }
 
 /// Returns the map of the metadata at an address; `None` if it is not one that is known.
-fn code_map(
-    source: &mut Source<'_>,
-    file: &File,
-    at: u64,
-) -> io::Result<Option<Vec<(Range<u64>, Machine)>>> {
+fn code_map(source: &mut Source<'_>, file: &File, at: u64) -> io::Result<Option<Ranges>> {
     let Some(end) = at.checked_add(METADATA_SIZE) else { return Ok(None) };
     let metadata = file.read_at(source, &(at..end))?;
     let Some([version, map, count]) = metadata
