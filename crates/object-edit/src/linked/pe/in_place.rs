@@ -9,6 +9,7 @@ use object::pe::{
 };
 
 use super::file::{File, PAGE, file_range};
+use super::place::Places;
 use super::{certificates, checksum, layout};
 use crate::error::Error;
 use crate::linked::host::{Edited, HostContext};
@@ -83,7 +84,9 @@ pub(crate) fn unsigned(source: &mut Source<'_>, context: HostContext<'_>) -> Res
     let Some(certificates) = certificates(&file, context)? else {
         return Ok(Edited::new(output::copy_of(context.window)));
     };
-    let layout = layout::lay_out(source, &file, &[], &[], &[], Some(&certificates))?;
+    let headers_size = u64::from(file.optional.size_of_headers.get(LE));
+    let places = Places { placements: Vec::new(), headers_size };
+    let layout = layout::lay_out(source, &file, &[], &places, &[], Some(&certificates))?;
     Ok(Edited { signature_dropped: true, ..Edited::new(layout.splices) })
 }
 
