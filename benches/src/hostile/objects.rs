@@ -161,6 +161,7 @@ pub fn coff_of_long_names(n: usize) -> Vec<u8> {
 /// A program whose device code was moved out: many wrappers, and a marker with as many paths of kernel packs as a
 /// loader reads.
 #[must_use]
+#[expect(clippy::expect_used, reason = "the paths are short")]
 pub fn program_of_wrappers(n: usize) -> Vec<u8> {
     const BASE: u64 = 0x40_0000;
     let paths: Vec<String> =

@@ -287,6 +287,16 @@ impl EditPlan {
         &self.notes
     }
 
+    /// Returns how many bytes of device code stay in the new file as zeros.
+    #[must_use]
+    pub fn zeroed(&self) -> u64 {
+        let zeroed = |note: &EditNote| match note {
+            EditNote::Zeroed { bytes } => *bytes,
+            _ => 0,
+        };
+        self.notes.iter().map(zeroed).sum()
+    }
+
     /// Returns ranges of the new file that are zeros, in order: a writer can leave holes for their pages. `holes` are the
     /// places of zeros in the edited file that are known, in order. Other parts may have zeros, too.
     #[must_use]

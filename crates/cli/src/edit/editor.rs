@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use device_select::{Rule, SplitLibrary};
-use fat_edit::{EditNote, EditPlan, EditableFile, ErrorKind, NamedImages, survey, survey_closed};
+use fat_edit::{EditPlan, EditableFile, ErrorKind, NamedImages, survey, survey_closed};
 use gpu_packages::wheel_file_name;
 
 use super::new_images::NewImages;
@@ -434,9 +434,8 @@ impl<'a> Editor<'a> {
 
 /// Returns the note about the pages of zeros that an edit leaves.
 fn note_holes(plan: &EditPlan) -> Option<String> {
-    let is_zeroed = |note: &EditNote| matches!(note, EditNote::Zeroed { .. });
     let size = holes::size(plan.zeros(&[]));
-    (size > 0 && plan.notes().iter().any(is_zeroed)).then(|| {
+    (size > 0 && plan.zeroed() > 0).then(|| {
         format!("{} of its zeros are holes, which take no space on a disk", style::size(size))
     })
 }

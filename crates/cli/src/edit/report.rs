@@ -136,7 +136,7 @@ impl FileRow {
             changed: !plan.is_unchanged(),
             size_before: contents.size(),
             size_after: plan.size(),
-            zeros: plan.notes().iter().map(zeros).sum(),
+            zeros: plan.zeroed(),
             targets: plan.targets(contents).into_iter().map(TargetRow::of).collect(),
             containers: containers.collect(),
             notes: wishes.notes.clone(),
@@ -223,11 +223,6 @@ fn staying(note: &EditNote) -> usize {
         | EditNote::RegisteredOffloadBinaries { count } => *count,
         _ => 0,
     }
-}
-
-/// Returns the number of bytes that became zeros according to a note.
-fn zeros(note: &EditNote) -> u64 {
-    if let EditNote::Zeroed { bytes } = note { *bytes } else { 0 }
 }
 
 /// Prints a heading and a table for each file that changes.

@@ -5,7 +5,7 @@ use std::mem;
 use std::ops::Deref;
 use std::sync::Mutex;
 
-use byte_parts::Source;
+use byte_parts::{Source, internal};
 
 use super::delivery::{deliver, finish};
 use super::{PackagePlace, Walker};
@@ -179,7 +179,9 @@ struct Held<'w> {
 
 impl<'w> Held<'w> {
     fn new(spare: &'w Mutex<Vec<u8>>) -> Self {
-        let bytes = spare.lock().map(|mut spare| mem::take(&mut *spare)).unwrap_or_default();
+        // Another thread may have the lock, or have failed with it.
+        let bytes =
+            spare.try_lock().map_or_else(|_| Vec::new(), |mut spare| mem::take(&mut *spare));
         Held { bytes, len: 0, spare }
     }
 
@@ -196,7 +198,8 @@ impl<'w> Held<'w> {
                 self.bytes.resize(all.min(self.len + self.len.max(MIN_CLEARED)), 0);
             }
             let end = all.min(self.bytes.len());
-            let free = self.bytes.get_mut(self.len..end).unwrap_or_default();
+            let free = self.bytes.get_mut(self.len..end);
+            let free = free.ok_or_else(|| io::Error::other(internal!("more than was cleared")))?;
             match reader.read(free) {
                 Ok(0) => return Ok(false),
                 Ok(read) => self.len += read,
@@ -212,7 +215,8 @@ impl Deref for Held<'_> {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        self.bytes.get(..self.len).unwrap_or_default()
+        let (bytes, _cleared) = self.bytes.split_at(self.len);
+        bytes
     }
 }
 

@@ -322,7 +322,9 @@ fn is_movable(section: &Section) -> bool {
 /// Each section is where its segment has it, and over no other.
 fn check_section_places(before: &Elf<'_>, elf: &Elf<'_>, complaints: &mut Complaints) {
     // LIEF leaves .bss so.
-    let is_odd = |section: &Section| section.is_allocated() && section.address % section.align != 0;
+    let is_odd = |section: &Section| {
+        section.is_allocated() && !section.address.is_multiple_of(section.align)
+    };
     let odd = before.sections.iter().filter(|section| section.align > 1 && is_odd(section));
     let odd: Vec<&str> = odd.map(|section| section.name.as_str()).collect();
     let mut ranges = Vec::new();

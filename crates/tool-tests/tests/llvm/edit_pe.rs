@@ -113,7 +113,7 @@ fn thinned_files_have_the_kept_images() {
             let alignment = Headers::of(&old).file_alignment;
             match name {
                 "gnu-pinned.dll" | "arm64x-pinned.dll" => {
-                    assert!(stderr(&said).contains("zero"), "{}", stderr(&said))
+                    assert!(stderr(&said).contains("zero"), "{}", stderr(&said));
                 }
                 _ => assert!(old.len() - new.len() + 2 * alignment > gone, "{name} {target}"),
             }

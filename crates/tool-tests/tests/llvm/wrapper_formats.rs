@@ -187,8 +187,8 @@ fn objects_for_windows_are_linked_and_agree_with_clang() {
         ] {
             let image = vec![place.put("image", FATBIN)];
             place.llvm_object(kind, triple, &image, "theirs.obj");
-            place.put("ours.obj", &object(&wrapper(kind, abi, triple, &images), &images));
-            place.put("again.obj", &object(&wrapper(kind, abi, triple, &images), &images));
+            place.put("ours.obj", object(&wrapper(kind, abi, triple, &images), &images));
+            place.put("again.obj", object(&wrapper(kind, abi, triple, &images), &images));
             place.run(llvm("llvm-readobj"), &["--all", "ours.obj"]);
             let code = place.run(llvm("llvm-objdump"), &["-dr", "ours.obj"]);
             assert!(!code.contains("<unknown>"), "{code}");
@@ -270,7 +270,7 @@ fn unwinding_codes_of_arm64_windows_match_the_code() {
     let place = Place::new();
     let triple = "aarch64-pc-windows-msvc";
     let wrapper = wrapper(OffloadKind::HIP, Abi::Current, triple, &[FATBIN]);
-    place.put("ours.obj", &object(&wrapper, &[FATBIN]));
+    place.put("ours.obj", object(&wrapper, &[FATBIN]));
     let text = place.run(llvm("llvm-readobj"), &["--unwind", "ours.obj"]);
     let functions: Vec<_> = text.split("RuntimeFunction {").skip(1).collect();
     assert_eq!(functions.len(), 3, "{text}");

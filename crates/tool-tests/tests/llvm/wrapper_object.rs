@@ -85,7 +85,7 @@ fn compare(kind: OffloadKind, number: u32, images: &[&[u8]]) -> String {
     let place = Place::new();
     compile_host(&place, number, &[]);
     let wrapper = wrapper(kind, Abi::Current, X86_64, images).as_llvm(true);
-    place.put("ours.o", &object(&wrapper, images));
+    place.put("ours.o", object(&wrapper, images));
     let names: Vec<_> =
         (0..images.len()).map(|index| place.put(&format!("image{index}"), images[index])).collect();
     place.llvm_object(kind, X86_64, &names, "theirs.o");
@@ -163,7 +163,7 @@ fn cuda_managed_variables_are_registered() {
     let place = Place::new();
     compile_host(&place, 2, &["-DCUDA_MANAGED"]);
     let wrapper = wrapper(OffloadKind::CUDA, Abi::Current, X86_64, &[FATBIN]);
-    place.put("ours.o", &object(&wrapper, &[FATBIN]));
+    place.put("ours.o", object(&wrapper, &[FATBIN]));
     let seen = log(&place, &linkers()[0], Link::Pie, &["ours.o"], &[]);
     let line = "__cudaRegisterManagedVar handle managed_pointer managed_host managed 0 8 0 0\n";
     assert!(seen.contains(line), "{seen}");
@@ -191,12 +191,12 @@ fn objects_text_and_bitcode_agree() {
             place.compile(&clang, "entries.c", "entries.o", options);
             place.compile(&clang, "runtime.c", "runtime.o", options);
             place.compile(&clang, "main.c", "main.o", &[]);
-            place.put("ours.o", &module.object().unwrap().to_vec(&[FATBIN]).unwrap());
+            place.put("ours.o", module.object().unwrap().to_vec(&[FATBIN]).unwrap());
             let text = module.ir_to_string(&[FATBIN]).unwrap();
             place.put("ours.ll", text.as_bytes());
             let llc = ["-filetype=obj", "-relocation-model=pic", "ours.ll", "-o", "text.o"];
             place.run(llvm("llc"), &llc);
-            place.put("ours.bc", &module.bitcode().unwrap().to_vec(&[FATBIN]).unwrap());
+            place.put("ours.bc", module.bitcode().unwrap().to_vec(&[FATBIN]).unwrap());
             place.run(
                 &clang,
                 &["-c", "-fPIC", "-Wno-override-module", "-x", "ir", "ours.bc", "-o", "bitcode.o"],
@@ -223,7 +223,7 @@ fn programs_without_entries_run() {
         compile_host(&place, 1, &[]);
         place.put("empty.c", b"");
         place.run(llvm("clang"), &["-c", "empty.c", "-o", "entries.o"]);
-        place.put("ours.o", &object(&wrapper(kind, Abi::Current, X86_64, &[image]), &[image]));
+        place.put("ours.o", object(&wrapper(kind, Abi::Current, X86_64, &[image]), &[image]));
         for linker in linkers() {
             let seen = log(&place, &linker, Link::Pie, &["ours.o"], &[]);
             assert!(seen.contains("main\n") && !seen.contains("RegisterFunction"), "{seen}");
@@ -237,10 +237,10 @@ fn one_program_may_have_several_wrappers() {
     compile_host(&place, 1, &[]);
     for (name, image) in [("one.o", b"1"), ("two.o", b"2")] {
         let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[image]);
-        place.put(name, &object(&wrapper, &[image]));
+        place.put(name, object(&wrapper, &[image]));
     }
     let wrapper = wrapper(OffloadKind::HIP, Abi::Current, X86_64, &[FATBIN]);
-    place.put("hip.o", &object(&wrapper, &[FATBIN]));
+    place.put("hip.o", object(&wrapper, &[FATBIN]));
     for linker in linkers() {
         for link in [Link::Pie, Link::NoPie, Link::Shared] {
             let seen = log(&place, &linker, link, &["one.o", "hip.o", "two.o"], &[]);
@@ -263,10 +263,9 @@ fn libraries_register_when_they_are_loaded() {
     compile_host(&place, 1, &[]);
     place.put(
         "ours.o",
-        &object(&wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]), &[b"i"]),
+        object(&wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]), &[b"i"]),
     );
-    place
-        .put("old.o", &object(&wrapper(OffloadKind::SYCL, Abi::Current, X86_64, &[b"i"]), &[b"i"]));
+    place.put("old.o", object(&wrapper(OffloadKind::SYCL, Abi::Current, X86_64, &[b"i"]), &[b"i"]));
     for linker in linkers() {
         let seen = log(&place, &linker, Link::Shared, &["ours.o", "old.o"], &[]);
         let expected = "main\n__sycl_register_lib 69\n__tgt_register_lib 1 images, 11 entries\n";
@@ -286,8 +285,8 @@ fn unused_sections_are_dropped() {
     let place = Place::new();
     compile_host(&place, 1, &[]);
     let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]);
-    place.put("plain.o", &object(&wrapper, &[b"i"]));
-    place.put("kept.o", &object(&wrapper.clone().retain(true), &[b"i"]));
+    place.put("plain.o", object(&wrapper, &[b"i"]));
+    place.put("kept.o", object(&wrapper.clone().retain(true), &[b"i"]));
     let names = vec![place.put("image", b"i")];
     place.llvm_object(OffloadKind::OPENMP, X86_64, &names, "theirs.o");
     let [bfd, lld] = linkers();
@@ -337,7 +336,7 @@ fn old_generations_register_their_images() {
         }
         let wrapper =
             Wrapper::new(OffloadKind::OPENMP, abi, Target::new(X86_64).unwrap()).images(both);
-        place.put("ours.o", &object(&wrapper, &images));
+        place.put("ours.o", object(&wrapper, &images));
         let mut expected = String::new();
         if abi == Abi::Aomp {
             expected += "__tgt_register_image_info 1: 0 of 2, gfx906, null\n";
@@ -358,7 +357,7 @@ fn old_generations_register_their_images() {
             continue;
         }
         // One object for both runtimes.
-        place.put("weak.o", &object(&wrapper.clone().weak_image_info(true), &images));
+        place.put("weak.o", object(&wrapper.clone().weak_image_info(true), &images));
         for (options, expected) in
             [(&[][..], &expected[..]), (&["-DNO_IMAGE_INFO"], "__tgt_register_lib 2")]
         {
@@ -377,7 +376,7 @@ fn old_generations_register_their_images() {
         let images: [&[u8]; 2] = [b"one", b"one"];
         let wrapper = Wrapper::new(OffloadKind::OPENMP, abi, Target::new(X86_64).unwrap())
             .images([same("gfx906"), same("gfx906")]);
-        place.put("same.o", &object(&wrapper, &images));
+        place.put("same.o", object(&wrapper, &images));
         log(&place, &linkers()[1], Link::Pie, &["same.o"], &["-Wl,-O2"]);
         let list = ["-p", ".offload_arch_list", "linked"];
         let list = place.run(llvm("llvm-readelf"), &list);
@@ -394,7 +393,7 @@ fn sycl_programs_register_their_package() {
     for abi in [Abi::Current, Abi::Llvm24] {
         let place = Place::new();
         compile_host(&place, 8, &[]);
-        place.put("ours.o", &object(&wrapper(OffloadKind::SYCL, abi, X86_64, &images), &images));
+        place.put("ours.o", object(&wrapper(OffloadKind::SYCL, abi, X86_64, &images), &images));
         for linker in linkers() {
             assert_eq!(log(&place, &linker, Link::Pie, &["ours.o"], &[]), expected);
         }
@@ -407,8 +406,8 @@ fn tools_find_packages_only() {
     let package = package(OffloadKind::OPENMP, b"the inner image");
     for (name, image) in [("package.o", &package[..]), ("raw.o", b"raw")] {
         let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[image]);
-        place.put(name, &object(&wrapper, &[image]));
-        place.put(&format!("r-{name}"), &object(&wrapper.relocatable(true), &[image]));
+        place.put(name, object(&wrapper, &[image]));
+        place.put(&format!("r-{name}"), object(&wrapper.relocatable(true), &[image]));
     }
     let found = place.run(llvm("llvm-objdump"), &["--offloading", "package.o"]);
     assert!(found.contains("triple          x86_64-pc-linux-gnu"), "{found}");
@@ -423,7 +422,7 @@ fn objects_support_landing_pads_and_shadow_stacks() {
     let place = Place::new();
     place.put(
         "ours.o",
-        &object(&wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]), &[b"i"]),
+        object(&wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]), &[b"i"]),
     );
     place.run(
         llvm("ld.lld"),
@@ -432,7 +431,7 @@ fn objects_support_landing_pads_and_shadow_stacks() {
     let target = "aarch64-unknown-linux-gnu";
     place.put(
         "arm.o",
-        &object(&wrapper(OffloadKind::OPENMP, Abi::Current, target, &[b"i"]), &[b"i"]),
+        object(&wrapper(OffloadKind::OPENMP, Abi::Current, target, &[b"i"]), &[b"i"]),
     );
     place.run(
         llvm("ld.lld"),
@@ -459,7 +458,7 @@ fn cross(machine: &str, sysroot: &str) {
         place.compile(&gcc, "main.c", "main.o", &[]);
         place.compile(&gcc, "main.c", "loader.o", &["-DLOADER"]);
         let wrapper = wrapper(kind, Abi::Current, &triple, images).as_llvm(true);
-        place.put("ours.o", &object(&wrapper, images));
+        place.put("ours.o", object(&wrapper, images));
         let code = place.run(llvm("llvm-objdump"), &["-dr", "ours.o"]);
         assert!(!code.contains("<unknown>"), "{code}");
         // This machine is the reference: its programs are compared with LLVM's above.
@@ -469,7 +468,7 @@ fn cross(machine: &str, sysroot: &str) {
         host.compile(&clang, "runtime.c", "runtime.o", &[]);
         host.compile(&clang, "main.c", "main.o", &[]);
         let wrapper = self::wrapper(kind, Abi::Current, X86_64, images);
-        host.put("ours.o", &object(&wrapper.as_llvm(true), images));
+        host.put("ours.o", object(&wrapper.as_llvm(true), images));
         let expected = log(&host, &linkers()[1], Link::Pie, &["ours.o"], &[]);
 
         let lld = llvm("ld.lld");
@@ -521,7 +520,7 @@ fn weak_functions_may_be_defined_elsewhere() {
         let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Aomp, Target::new(&triple).unwrap())
             .image(image)
             .weak_image_info(true);
-        place.put("ours.o", &object(&wrapper, &[b"i"]));
+        place.put("ours.o", object(&wrapper, &[b"i"]));
         for (options, count) in [(&[][..], 1), (&["-DNO_IMAGE_INFO"], 0)] {
             place.compile(&gcc, "runtime.c", "runtime.o", &[&old[..], options].concat());
             for mode in ["-static", "-pie"] {
@@ -551,7 +550,7 @@ fn the_stack_can_be_unwound() {
             place.compile(&gcc, "main.c", "main.o", &[]);
             let triple = format!("{machine}-unknown-linux-gnu");
             let wrapper = wrapper(kind, Abi::Current, &triple, &[FATBIN]);
-            place.put("ours.o", &object(&wrapper, &[FATBIN]));
+            place.put("ours.o", object(&wrapper, &[FATBIN]));
             let objects = ["entries.o", "ours.o", "runtime.o", "main.o", "-o", "linked"];
             place.run(&gcc, &objects);
             let sysroot = format!("/usr/{machine}-linux-gnu");
@@ -575,8 +574,8 @@ fn private_entries_are_registered_by_their_own_wrapper() {
     place.put("empty.c", b"");
     place.run(&clang, &["-c", "empty.c", "-o", "entries.o"]);
     let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]);
-    place.put("public.o", &object(&wrapper, &[b"i"]));
-    place.put("private.o", &object(&wrapper.private_entries("0123"), &[b"i"]));
+    place.put("public.o", object(&wrapper, &[b"i"]));
+    place.put("private.o", object(&wrapper.private_entries("0123"), &[b"i"]));
     for linker in linkers() {
         let seen = log(&place, &linker, Link::Pie, &["public.o", "own.o", "private.o"], &[]);
         assert_eq!(seen.matches("register_lib 1 images, 0 entries").count(), 1, "{seen}");
