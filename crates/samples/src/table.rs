@@ -8,7 +8,7 @@
 pub fn faults(
     table: &str,
     sample: impl Fn(&str) -> Vec<u8>,
-    put: impl Fn(&mut Vec<u8>, &str, &str, u64),
+    put: impl Fn(&mut [u8], &str, &str, u64),
     told: impl Fn(&[u8]) -> String,
 ) {
     for row in table.lines().filter(|row| !row.is_empty()) {

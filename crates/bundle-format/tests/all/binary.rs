@@ -186,7 +186,7 @@ bundle offset_0=0xa0 offset_1=0x9c: Malformed at 0xa0: bundle entries 1 and 0 ov
 
 #[test]
 fn each_fault_has_its_kind_place_and_text() {
-    let put = |data: &mut Vec<u8>, _: &str, field: &str, value| {
+    let put = |data: &mut [u8], _: &str, field: &str, value| {
         let at = match field {
             "count" => COUNT,
             "offset_0" => OFFSET_0,

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![allow(
     clippy::indexing_slicing,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test fails by panicking, and says where"
 )]

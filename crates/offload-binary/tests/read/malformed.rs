@@ -72,7 +72,7 @@ fn sample(name: &str) -> Vec<u8> {
     }
 }
 
-fn put_field(data: &mut Vec<u8>, sample: &str, field: &str, value: u64) {
+fn put_field(data: &mut [u8], sample: &str, field: &str, value: u64) {
     let header = if sample == "v3" { 8 } else { 0 };
     let at = match field {
         "size" => SIZE,
