@@ -195,7 +195,7 @@ fn each_fault_has_its_kind_place_and_text() {
             "size_1" => SIZE_1,
             _ => LEN_1,
         };
-        *data = with(std::mem::take(data), at, value);
+        data[at..at + 8].copy_from_slice(&u64::to_le_bytes(value));
     };
     faults(FAULTS, |_| sample(), put, |data| told(&error(data)));
     for len in [0, 31] {
