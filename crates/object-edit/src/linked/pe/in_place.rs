@@ -1,24 +1,18 @@
-//! The bytes of a PE file that can change where they are, and what else such a change asks for.
+//! The bytes of a PE file that can change in their place, and what must change with them: signature and checksum.
 
 use std::ops::Range;
 
 use byte_parts::Source;
-use object::pe::{
-    IMAGE_DIRECTORY_ENTRY_BASERELOC, IMAGE_FILE_RELOCS_STRIPPED, IMAGE_REL_BASED_ABSOLUTE,
-    ImageBaseRelocation,
-};
 
-use super::file::{File, PAGE, file_range};
+use super::file::{File, file_range};
 use super::place::Places;
-use super::{certificates, checksum, layout};
+use super::{base_relocations, certificates, checksum, layout};
 use crate::error::Error;
 use crate::linked::host::{Edited, HostContext};
 use crate::linked::in_place::{FileParts, Untouched};
 use crate::output::{self, NewInputs, Output};
-use crate::pod::{LE, first};
+use crate::pod::LE;
 use crate::tables::{relative, sized};
-
-const BLOCK_HEADER: u64 = size_of::<ImageBaseRelocation>() as u64;
 
 /// Returns for each range whether it lies in one section, and no base relocation applies there.
 pub(crate) fn editable_in_place(
@@ -38,44 +32,16 @@ pub(crate) fn editable_in_place(
         .collect();
     let mut editable: Vec<bool> = addresses.iter().map(Option::is_some).collect();
     let untouched = Untouched::new(addresses.into_iter());
-    relocated(source, &file, |address| {
-        if let Some(editable) = untouched.hit(address).and_then(|index| editable.get_mut(index)) {
-            *editable = false;
-        }
-    })?;
-    Ok(editable)
-}
-
-/// Calls `visit` with every address to which a base relocation applies.
-fn relocated(
-    source: &mut Source<'_>,
-    file: &File,
-    mut visit: impl FnMut(u64),
-) -> Result<(), Error> {
-    let is_stripped = file.coff.characteristics.get(LE).contains(IMAGE_FILE_RELOCS_STRIPPED);
-    let directory = file.directory(IMAGE_DIRECTORY_ENTRY_BASERELOC).filter(|_| !is_stripped);
-    let Some(addresses) = directory else { return Ok(()) };
-    let damaged = || Error::inconsistent_sections("base relocations are damaged");
-    let table = file.read_at(source, &addresses)?.ok_or_else(damaged)?;
-    let mut rest = table.as_slice();
-    while rest.len() as u64 >= BLOCK_HEADER {
-        let header = first::<ImageBaseRelocation>(rest).ok_or_else(damaged)?;
-        let page = u64::from(header.virtual_address.get(LE));
-        let size = u64::from(header.size_of_block.get(LE));
-        let block;
-        (block, rest) = usize::try_from(size)
-            .ok()
-            .filter(|_| (BLOCK_HEADER..=BLOCK_HEADER + 2 * PAGE).contains(&size))
-            .and_then(|size| rest.split_at_checked(size))
-            .ok_or_else(damaged)?;
-        for entry in block.as_chunks::<2>().0.iter().skip(size_of::<ImageBaseRelocation>() / 2) {
-            let entry = u16::from_le_bytes(*entry);
-            if entry >> 12 != IMAGE_REL_BASED_ABSOLUTE.0 {
-                visit(page + u64::from(entry & 0xfff));
+    base_relocations::visit(source, &file, |_, page, locations| {
+        for (within, _) in locations {
+            let hit = untouched.hit(page + *within as u64);
+            if let Some(editable) = hit.and_then(|index| editable.get_mut(index)) {
+                *editable = false;
             }
         }
-    }
-    Ok(())
+        Ok(())
+    })?;
+    Ok(editable)
 }
 
 /// Returns the file without its signature, if that may go, and nothing else changed.

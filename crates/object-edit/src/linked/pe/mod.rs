@@ -5,6 +5,7 @@
 //! of bundles that move within their section; the pointers of the wrappers follow them. A bundle that something else may
 //! refer to stays; the section is then split at its page, if the headers have room or can grow.
 
+mod base_relocations;
 mod check;
 mod checksum;
 mod file;

@@ -6,12 +6,12 @@ use std::ops::Range;
 
 use byte_parts::Source;
 use object::pe::{
-    BaseRelocationType, IMAGE_DIRECTORY_ENTRY_BASERELOC, IMAGE_DIRECTORY_ENTRY_EXCEPTION,
-    IMAGE_DIRECTORY_ENTRY_EXPORT, IMAGE_FILE_RELOCS_STRIPPED, IMAGE_REL_BASED_ABSOLUTE,
-    IMAGE_REL_BASED_DIR64, IMAGE_REL_BASED_HIGHLOW, IMAGE_SCN_CNT_CODE, IMAGE_SCN_MEM_EXECUTE,
-    ImageBaseRelocation, ImageExportDirectory, ImageRuntimeFunctionEntry,
+    IMAGE_DIRECTORY_ENTRY_EXCEPTION, IMAGE_DIRECTORY_ENTRY_EXPORT, IMAGE_REL_BASED_DIR64,
+    IMAGE_REL_BASED_HIGHLOW, IMAGE_SCN_CNT_CODE, IMAGE_SCN_MEM_EXECUTE, ImageExportDirectory,
+    ImageRuntimeFunctionEntry,
 };
 
+use super::base_relocations;
 use super::file::{File, PAGE, file_range};
 use super::hybrid::Code;
 use super::slot::Slot;
@@ -22,9 +22,6 @@ use crate::linked::scan::{Function, Machine, Scanner, Targets, absolute, blocks,
 use crate::pod::{LE, first};
 use crate::tables::sized;
 
-const BLOCK_HEADER_SIZE: u64 = size_of::<ImageBaseRelocation>() as u64;
-/// Each location of a page is listed once.
-const LARGEST_BLOCK: u64 = BLOCK_HEADER_SIZE + 2 * PAGE;
 /// Bytes of the largest value that is relocated.
 const LARGEST_VALUE: u64 = 8;
 
@@ -59,19 +56,16 @@ pub(super) fn find(
     let all = starts.first().copied().unwrap_or(0)..u64::MAX;
     let mut pointers: Vec<_> = wrappers.iter().map(Wrapper::pointer).collect();
     pointers.sort_unstable();
-    let stripped = file.coff.characteristics.get(LE).contains(IMAGE_FILE_RELOCS_STRIPPED);
-    let relocations = file.directory(IMAGE_DIRECTORY_ENTRY_BASERELOC).filter(|_| !stripped);
-    let mut targets = Targets::new(&starts, &all, relocations.is_some());
+    let relocated = base_relocations::addresses(file).is_some();
+    let mut targets = Targets::new(&starts, &all, relocated);
     for wrapper in wrappers {
         targets.wrapped(base.wrapping_add(wrapper.target));
     }
     let mut search = Search { file, slots, pointers, targets };
-    if let Some(relocations) = &relocations {
-        search.relocated_values(source, relocations)?;
-    }
+    search.relocated_values(source)?;
     search.exports(source)?;
     let code = Code::read(source, file)?;
-    search.sections(source, &code, relocations.is_some())?;
+    search.sections(source, &code, relocated)?;
     let is_x86_64 = code.only() == Some(Machine::X86_64);
     settle(source, &mut search.targets, &mut |source, address| {
         if is_x86_64 { function(source, file, address) } else { Ok(None) }
@@ -116,37 +110,14 @@ fn function(source: &mut Source<'_>, file: &File, address: u64) -> io::Result<Op
 }
 
 impl Search<'_> {
-    fn relocated_values(
-        &mut self,
-        source: &mut Source<'_>,
-        relocations: &Range<u64>,
-    ) -> Result<(), Error> {
-        let inconsistent = |what| Error::inconsistent_sections(what);
-        let damaged = || inconsistent("base relocations are damaged");
-        let Some(offset) = self.file.offset_of(relocations) else { return Err(damaged()) };
-        let mut at = self.file.window.start + offset;
-        let end = at + (relocations.end - relocations.start);
-        while end - at >= BLOCK_HEADER_SIZE {
-            let header = source.read_range(&(at..at + BLOCK_HEADER_SIZE))?;
-            let Some(header) = first::<ImageBaseRelocation>(&header) else { return Err(damaged()) };
-            let page = u64::from(header.virtual_address.get(LE));
-            let size = u64::from(header.size_of_block.get(LE));
-            if !(BLOCK_HEADER_SIZE..=(end - at).min(LARGEST_BLOCK)).contains(&size) {
-                return Err(damaged());
-            }
-            let entries = source.read_range(&(at + BLOCK_HEADER_SIZE..at + size))?;
-            at += size;
+    fn relocated_values(&mut self, source: &mut Source<'_>) -> Result<(), Error> {
+        base_relocations::visit(source, self.file, |source, page, locations| {
             let values = self.page(source, page)?;
-            for entry in entries.as_chunks::<2>().0 {
-                let entry = u16::from_le_bytes(*entry);
-                let (kind, within) = (BaseRelocationType(entry >> 12), usize::from(entry & 0xfff));
+            for &(within, kind) in locations {
                 let location = page + within as u64;
-                if kind == IMAGE_REL_BASED_ABSOLUTE {
-                    continue;
-                }
                 if self.slots.iter().any(|slot| (slot.memory.start..slot.limit).contains(&location))
                 {
-                    return Err(inconsistent("base relocations in device code"));
+                    return Err(Error::inconsistent_sections("base relocations in device code"));
                 }
                 let is_wrapper = self.pointers.binary_search(&location).is_ok();
                 match kind {
@@ -159,8 +130,8 @@ impl Search<'_> {
                     _ => self.targets.all(self.file.image_base().wrapping_add(location)),
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Returns the bytes of a page that come from the file, and some more.

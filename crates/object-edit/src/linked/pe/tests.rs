@@ -1,4 +1,5 @@
 mod hybrid;
+mod in_place;
 mod splits;
 
 use super::sample::*;
