@@ -263,14 +263,24 @@ impl File {
         self.load_config.as_ref().map(|config| config.chpe_metadata_pointer.get(LE) != 0)
     }
 
+    /// Returns whether the section number lies within both sizes of the load configuration: its own, and that in the
+    /// directory. Past one of them may lie other bytes.
+    fn has_sure_number(&self) -> bool {
+        let field = offset_of!(ImageLoadConfigDirectory64, dynamic_value_reloc_table_section);
+        let own = self.load_config.as_ref().map(|config| u64::from(config.size.get(LE)));
+        let sizes = own.zip(self.load_config_directory());
+        sizes.is_some_and(|(own, (_, size))| own.min(size) >= (field + size_of::<u16>()) as u64)
+    }
+
     /// Returns whether something may number sections that is not corrected: symbols, the load configuration of ARM64X
-    /// files for x86-64, or one that is not known or has a number that no section has.
+    /// files for x86-64, or one that is not known, has a number that no section has, or may have one.
     pub(super) fn numbers_sections(&self) -> bool {
         let is_arm = self.coff.machine.get(LE) == IMAGE_FILE_MACHINE_ARM64;
-        let number = self.section_number().map_or(0, |(_, number)| usize::from(number));
+        let is_unknown =
+            |number| usize::from(number) > self.sections.len() || !self.has_sure_number();
         self.has_symbols()
             || self.is_hybrid().is_none_or(|is_hybrid| is_hybrid && is_arm)
-            || number > self.sections.len()
+            || self.section_number().is_some_and(|(_, number)| is_unknown(number))
     }
 
     /// Returns the name of a section, as the string table has it where it is too long.

@@ -14,11 +14,15 @@ use crate::linked::scan::Machine;
 use crate::pod::{LE, entries, first};
 use crate::tables::sized;
 
+const X86_64: &[Machine] = &[Machine::X86_64];
+const AARCH64: &[Machine] = &[Machine::Aarch64];
 const BOTH: &[Machine] = &[Machine::X86_64, Machine::Aarch64];
 /// Linkers sort code by machine: a map has few ranges. The map of a file with more is not read.
 const MOST_RANGES: u64 = 4096;
 /// Bytes of an instruction for ARM64, and the alignment of ranges.
 const WORD: u64 = 4;
+/// Bytes of the longest instruction for x86-64.
+const LONGEST: u64 = 15;
 /// `Version`, `CodeMap` and `CodeMapCount` of the metadata.
 const METADATA_SIZE: u64 = 12;
 /// `StartOffset` and `Length` of a range.
@@ -56,26 +60,40 @@ impl Code {
         if let Code::One(machine) = self { Some(*machine) } else { None }
     }
 
-    /// Returns parts of the code at these addresses, in ascending order, with the machines that each may be for.
+    /// Returns parts of the code at these addresses, with the machines that each may be for.
+    ///
+    /// A map need not be right to the byte, so parts for x86-64 have the bytes around them with which an instruction may share
+    /// their ends.
     pub(super) fn parts(&self, memory: &Range<u64>) -> Vec<(Range<u64>, &[Machine])> {
         let ranges = match self {
             Code::One(machine) => return vec![(memory.clone(), std::slice::from_ref(machine))],
             Code::Any => return vec![(memory.clone(), BOTH)],
             Code::Mapped(ranges) => ranges,
         };
+        let wide = |part: &Range<u64>| {
+            let (before, after) = (part.start - memory.start, memory.end - part.end);
+            part.start - before.min(LONGEST)..part.end + after.min(LONGEST)
+        };
         let (mut parts, mut at) = (Vec::new(), memory.start);
+        let mut push = |part: Range<u64>, machines: &[Machine]| {
+            if !part.is_empty() && machines.contains(&Machine::X86_64) {
+                parts.push((wide(&part), X86_64));
+            }
+            if !part.is_empty() && machines.contains(&Machine::Aarch64) {
+                parts.push((part, AARCH64));
+            }
+        };
         for (range, machine) in ranges {
             let part = range.start.max(memory.start)..range.end.min(memory.end);
             if part.is_empty() {
                 continue;
             }
-            parts.push((at..part.start, BOTH));
+            push(at..part.start, BOTH);
             // The next words for ARM64 may start in the last bytes for x86-64.
             at = part.end - part.end % WORD;
-            parts.push((part, std::slice::from_ref(machine)));
+            push(part, std::slice::from_ref(machine));
         }
-        parts.push((at..memory.end, BOTH));
-        parts.retain(|(part, _)| !part.is_empty());
+        push(at..memory.end, BOTH);
         parts
     }
 }

@@ -42,6 +42,28 @@ fn words_that_read_as_adrp_count_in_hybrid_files_alone() {
 }
 
 #[test]
+fn instructions_across_the_ends_of_mapped_ranges_count() {
+    let with = |code_map: &[[u32; 2]]| {
+        let code_map = Some(code_map.to_vec());
+        thinned(&Sample { code_map, ..Sample::default().with_lea(1) }.build())
+    };
+    // The instruction lies at 0x1021..0x1028, its displacement at 0x1024. A range ends in it,
+    for size in 0x20..0x29 {
+        assert_eq!(with(&[[0x1002, size]]), PINNED, "{size:#x}");
+        assert_eq!(with(&[[0x1002, size], [0x1029, 0x100]]), PINNED, "{size:#x}");
+    }
+    // or starts in it, and other code or a range for ARM64 has the rest.
+    for map in [[[0x1002, 0x1f], [0x1026, 0x100]], [[0x1002, 0x24], [0x1025, 0x100]]] {
+        assert_eq!(with(&map), PINNED, "{map:x?}");
+    }
+    assert_eq!(with(&[[0x1026, 0x100]]), PINNED);
+    assert_eq!(with(&[[0x1001, 0x24]]), PINNED);
+    assert_eq!(with(&[[0x1001, 0x20], [0x1025, 0x100]]), PINNED);
+    // All of it is for ARM64, and nothing else is near.
+    assert_eq!(with(&[[0x1001, 0x100]]), PACKED);
+}
+
+#[test]
 fn code_for_x86_64_counts_in_hybrid_files_for_arm64() {
     let with = |code_map: Option<&[[u32; 2]]>| {
         let code_map = code_map.map(<[_]>::to_vec);
@@ -112,4 +134,18 @@ fn the_section_number_in_the_load_configuration_follows() {
     let (thin, notes) = resize(&file, plain(), &SIZES).unwrap();
     assert_eq!((raw_sizes(&thin, ".hip_fat"), notes), (vec![0x5400], (0x2000, false)));
     assert_eq!(thin[at(&thin)], 7);
+    // Nor where only one of the sizes counts it in: it may be something else.
+    file[number] = 6;
+    let own = sections(&file)[2].raw.start + LOAD_CONFIG - 0x3000;
+    let directory = 0x98 + 112 + 10 * 8 + 4;
+    for at_size in [own, directory] {
+        let mut file = file.clone();
+        file[at_size..at_size + 2].copy_from_slice(&[229, 0]);
+        let (thin, notes) = resize(&file, plain(), &SIZES).unwrap();
+        assert_eq!((raw_sizes(&thin, ".hip_fat"), notes), (vec![0x5400], (0x2000, false)));
+        assert_eq!(thin[at(&thin)], 6);
+        file[at_size] = 230;
+        let (thin, _) = resize(&file, plain(), &SIZES).unwrap();
+        assert_eq!((raw_sizes(&thin, ".hip_fat"), thin[at(&thin)]), (PINNED.to_vec(), 7));
+    }
 }
