@@ -193,7 +193,7 @@ impl Compression {
     /// Returns the same at the level of the frame that a stream starts with.
     fn at_level_of(self, head: &[u8]) -> Self {
         let Some(start) = zstd::FrameStart::read(head, 16) else { return self };
-        let had = head.get(start.blocks).unwrap_or(&[]);
+        let Some(had) = head.get(start.blocks) else { return self };
         let mut content = Vec::new();
         // The end is missing, which is an error after all that is there.
         if let Ok(mut decoder) = Codec::Zstd.decoder(Cursor::new(had)) {
@@ -205,7 +205,8 @@ impl Compression {
         let most = had.len() + had.len() / 100;
         let fits = |level: &u32| {
             let new = Compression { level: *level, ..self.clone() }.compress(&content);
-            new.is_ok_and(|new| new.len() <= most)
+            // An encoder that fails here fails at the level that is found, and says so.
+            new.map_or(true, |new| new.len() <= most)
         };
         let level = Self::TRIED.into_iter().find(fits).unwrap_or(Self::HIGHEST);
         Compression { level, ..self }

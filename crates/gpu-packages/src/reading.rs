@@ -72,7 +72,7 @@ pub(crate) fn between(before: u64, after: u64) -> io::Result<usize> {
     count.ok_or_else(too_much)
 }
 
-fn too_much() -> io::Error {
+pub(crate) fn too_much() -> io::Error {
     io::Error::other(internal!("a stream of more bytes than its buffer has"))
 }
 

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::ops::Range;
 
 /// Bytes of a page: the blocks of file systems are no larger, as a rule.
-const PAGE: u64 = 4096;
+const PAGE_LEN: usize = 4096;
+const PAGE: u64 = PAGE_LEN as u64;
 
 /// Returns the whole pages in a range of a file.
 fn pages(range: &Range<u64>) -> Option<Range<u64>> {
@@ -22,7 +23,7 @@ pub fn size(zeros: impl IntoIterator<Item = Range<u64>>) -> u64 {
 /// The most holes of a file that are looked for.
 const MOST: usize = 1 << 20;
 
-/// Returns the first holes of a file, in order; none if the system does not tell. The position of the file is another one then.
+/// Returns the first holes of a file, in order; none if the system cannot list them. It moves the position of the file.
 #[must_use]
 pub fn of(file: &File) -> Vec<Range<u64>> {
     let mut holes = Vec::new();
@@ -31,14 +32,15 @@ pub fn of(file: &File) -> Vec<Range<u64>> {
     while holes.len() < MOST
         && let Some(start) = next_hole(file, at).filter(|&start| start < len)
     {
-        at = next_data(file, start).unwrap_or(len);
+        let Some(end) = end_of_hole(file, start, len) else { break };
+        at = end;
         holes.push(start..at);
     }
     holes
 }
 
-/// Makes holes of the whole pages in these ranges of a file, which are zeros: they read as before. A file system that has
-/// no holes keeps the zeros.
+/// Makes holes of the whole pages in these ranges of a file if they are zeros: they read as before. A file system without
+/// holes keeps the zeros.
 pub fn make(file: &File, zeros: impl IntoIterator<Item = Range<u64>>) {
     for pages in zeros.into_iter().filter_map(|range| pages(&range)) {
         if !punch(file, &pages) {
@@ -47,10 +49,14 @@ pub fn make(file: &File, zeros: impl IntoIterator<Item = Range<u64>>) {
     }
 }
 
-/// Returns whether the file system can do that.
+/// Makes a hole of pages if they are zeros. Returns whether the file system has holes.
 #[cfg(target_os = "linux")]
 fn punch(file: &File, pages: &Range<u64>) -> bool {
     use rustix::fs::{FallocateFlags, fallocate};
+    // What the range was made of may have changed, or the file system may have said that it was a hole and erred.
+    if !are_zeros(file, pages) {
+        return true;
+    }
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     fallocate(file, flags, pages.start, pages.end - pages.start).is_ok()
 }
@@ -61,10 +67,25 @@ fn next_hole(file: &File, at: u64) -> Option<u64> {
     rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(at)).ok()
 }
 
-/// Returns the start of the next bytes that are stored, if there are any.
+/// Returns the end of a hole in a file of this length; `None` if the system fails.
 #[cfg(target_os = "linux")]
-fn next_data(file: &File, at: u64) -> Option<u64> {
-    rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)).ok()
+fn end_of_hole(file: &File, at: u64, len: u64) -> Option<u64> {
+    use rustix::{fs, io::Errno};
+    match fs::seek(file, fs::SeekFrom::Data(at)) {
+        Ok(end) => Some(end),
+        // No bytes are stored after it.
+        Err(Errno::NXIO) => Some(len),
+        Err(_) => None,
+    }
+}
+
+/// Returns whether pages are zeros; `false` if they cannot be read.
+#[cfg(target_os = "linux")]
+fn are_zeros(file: &File, pages: &Range<u64>) -> bool {
+    use std::os::unix::fs::FileExt as _;
+    let mut page = [0; PAGE_LEN];
+    let is_zero = |at| file.read_exact_at(&mut page, at).is_ok() && page.iter().all(|&b| b == 0);
+    pages.clone().step_by(PAGE_LEN).all(is_zero)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -73,7 +94,7 @@ fn next_hole(_: &File, _: u64) -> Option<u64> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn next_data(_: &File, _: u64) -> Option<u64> {
+fn end_of_hole(_: &File, _: u64, _: u64) -> Option<u64> {
     None
 }
 
@@ -105,7 +126,8 @@ mod tests {
         let mut bytes = vec![7; 100_000];
         bytes[10_000..90_000].fill(0);
         file.write_all(&bytes).unwrap();
-        make(&file, Some(10_000..90_000));
+        // The first page of the second range is not zeros.
+        make(&file, [10_000..90_000, 90_000..100_000]);
         let holes = of(&file);
         // Not every file system has holes.
         assert!(holes.is_empty() || holes == Vec::from_iter(Some(12_288..86_016)), "{holes:?}");

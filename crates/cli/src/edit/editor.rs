@@ -432,10 +432,10 @@ impl<'a> Editor<'a> {
     }
 }
 
-/// Returns the note about the pages of zeros that an edit leaves.
+/// Returns the note about the pages of zeros that an edit leaves, which are holes where the file system has them.
 fn note_holes(plan: &EditPlan) -> Option<String> {
     let size = holes::size(plan.zeros(&[]));
     (size > 0 && plan.zeroed() > 0).then(|| {
-        format!("{} of its zeros are holes, which take no space on a disk", style::size(size))
+        format!("{} of its zeros can be holes, which take no space on a disk", style::size(size))
     })
 }

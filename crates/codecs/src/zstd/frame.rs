@@ -112,7 +112,9 @@ impl FrameStart {
         let header = loop {
             match Start::parse(stream.get(at..)?) {
                 Ok(Parsed::Whole(Start::Frame(header))) => break header,
-                Ok(Parsed::Whole(Start::Skippable(len))) => at += usize::try_from(len).ok()?,
+                Ok(Parsed::Whole(Start::Skippable(len))) => {
+                    at = usize::try_from(len).ok()?.checked_add(at)?;
+                }
                 _ => return None,
             }
         };

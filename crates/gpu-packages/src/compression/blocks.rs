@@ -98,8 +98,8 @@ impl<W: Write> Blocks<W> {
         }
     }
 
-    /// Ends the block that is collected, and compresses the full blocks if these are enough.
-    fn end_block(&mut self) -> io::Result<()> {
+    /// Ends the block that is collected. Returns whether the full blocks are enough for all threads.
+    fn end_block(&mut self) -> bool {
         let (window, each) = match self.encoder {
             Encoder::Gzip(_) => (self.last.bytes.rchunks(WINDOW).next(), 16),
             #[cfg(feature = "xz")]
@@ -108,7 +108,7 @@ impl<W: Write> Blocks<W> {
         let bytes = window.unwrap_or(&[]).to_vec();
         let next = Block { start: bytes.len(), bytes };
         self.full.push(mem::replace(&mut self.last, next));
-        if self.full.len() / self.threads >= each { self.compress(false) } else { Ok(()) }
+        self.full.len() / self.threads >= each
     }
 
     fn compress(&mut self, is_end: bool) -> io::Result<()> {
@@ -139,7 +139,8 @@ impl<W: Write> Blocks<W> {
     /// Writes the rest of the stream, and returns the writer.
     pub(super) fn finish(mut self) -> io::Result<W> {
         if matches!(self.encoder, Encoder::Gzip(_)) || !self.last.bytes.is_empty() {
-            self.end_block()?;
+            // A block that the end of the stream needs is not compressed before.
+            self.end_block();
         }
         self.compress(true)?;
         match &self.encoder {
@@ -157,8 +158,9 @@ impl<W: Write> Blocks<W> {
 impl<W: Write> Write for Blocks<W> {
     fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
         // The block after it is there, so this is not the last one.
-        if self.last.bytes.len() - self.last.start >= self.encoder.block_size() {
-            self.end_block()?;
+        let is_full = self.last.bytes.len() - self.last.start >= self.encoder.block_size();
+        if is_full && self.end_block() {
+            self.compress(false)?;
         }
         let room = self.encoder.block_size() - (self.last.bytes.len() - self.last.start);
         let (taken, _) = buf.split_at(room.min(buf.len()));

@@ -12,6 +12,7 @@ use super::{PackagePlace, Walker};
 use crate::error::{Error, ErrorKind, FindingKind};
 use crate::member::Member;
 use crate::package::PackageKind;
+use crate::reading::too_much;
 use crate::visitor::Sink;
 use crate::zip::{SCRIPT, Zip};
 
@@ -200,8 +201,10 @@ impl<'w> Held<'w> {
             let end = all.min(self.bytes.len());
             let free = self.bytes.get_mut(self.len..end);
             let free = free.ok_or_else(|| io::Error::other(internal!("more than was cleared")))?;
+            let room = free.len();
             match reader.read(free) {
                 Ok(0) => return Ok(false),
+                Ok(read) if read > room => return Err(too_much()),
                 Ok(read) => self.len += read,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
@@ -223,7 +226,8 @@ impl Deref for Held<'_> {
 impl Drop for Held<'_> {
     fn drop(&mut self) {
         if let Ok(mut spare) = self.spare.lock()
-            && (spare.len()..=MAX_SPARE).contains(&self.bytes.len())
+            && self.bytes.len() >= spare.len()
+            && self.bytes.capacity() <= MAX_SPARE
         {
             mem::swap(&mut *spare, &mut self.bytes);
         }
