@@ -39,8 +39,10 @@ pub(crate) fn editable_in_place(
     let mut editable: Vec<bool> = addresses.iter().map(Option::is_some).collect();
     let untouched = Untouched::new(addresses.into_iter());
     relocated(source, &file, |address| {
-        if let Some(editable) = untouched.hit(address).and_then(|index| editable.get_mut(index)) {
-            *editable = false;
+        for index in untouched.hits(address) {
+            if let Some(editable) = editable.get_mut(index) {
+                *editable = false;
+            }
         }
     })?;
     Ok(editable)
