@@ -3,6 +3,7 @@
 use crate::editing::*;
 use fat_edit::{CompressOptions, Edit, EditNote, EditOptions, EditPlan, EditableFile, ErrorKind};
 use fat_object::{Finding, Location};
+use samples::bundle::{GFX90A, bundle};
 use samples::damage::judge_at;
 use samples::fatbin::{Made, fatbin};
 use samples::linked::{self, AARCH64, EXEC, Linked, Loaded, Pointers, Style};
