@@ -49,7 +49,7 @@ pub(super) fn file(
             return edited.map_err(|error| Problem::from(error).within(path));
         }
         Host::Sections(format) => {
-            let fixed = in_place(planner, nodes, new);
+            let fixed = in_place(planner, nodes, path, new)?;
             // The others are not sections, or do not change as sections.
             let sections = nodes
                 .iter()
@@ -98,16 +98,24 @@ pub(super) fn file(
 fn in_place(
     planner: &Planner<'_>,
     nodes: &[Node],
+    path: &[PathStep],
     new: &NewContainers,
-) -> Vec<(Range<u64>, Output)> {
+) -> Result<Vec<(Range<u64>, Output)>, Problem> {
     let sections = nodes.iter().filter(|node| planner.is_in_place(node));
-    let containers = sections.flat_map(|node| &node.children);
-    let changes = containers.filter_map(|container| {
-        let new = new.get(&container.range.start)?.as_ref()?;
-        let is_changed = !is_copy_of(new, &container.range);
-        is_changed.then(|| (container.range.clone(), new.clone()))
-    });
-    changes.collect()
+    let mut changes = Vec::new();
+    for container in sections.flat_map(|node| &node.children) {
+        match new.get(&container.range.start) {
+            Some(Some(new)) if !is_copy_of(new, &container.range) => {
+                changes.push((container.range.clone(), new.clone()));
+            }
+            // One that loses all images keeps its header.
+            Some(None) => {
+                return Err(Problem::not_as_expected(path, "a container left that has to stay"));
+            }
+            Some(Some(_)) | None => {}
+        }
+    }
+    Ok(changes)
 }
 
 /// Kind of a file that holds containers.

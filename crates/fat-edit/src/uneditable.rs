@@ -20,7 +20,10 @@ impl EditableFile {
         let mut source = Source::new(input)?;
         let mut trailing: Vec<u64> = (self.findings.iter())
             .filter(|finding| finding.error().kind() == ErrorKind::TrailingData)
-            .map(|finding| finding.location().offset())
+            .filter_map(|finding| match finding.location() {
+                Location::File(at) => Some(at),
+                _ => None,
+            })
             .collect();
         trailing.sort_unstable();
         let mut found = Found { trailing, uneditable: Vec::new(), in_place: Vec::new() };
@@ -128,7 +131,7 @@ impl Found {
     fn is_beside_other_data(&self, source: &mut Source<'_>, node: &Node) -> Result<bool, Problem> {
         let Some(last) = node.children.last() else { return Ok(false) };
         let end = source.skip_zeros(&(last.range.end..node.range.end))?;
-        let next = self.trailing.partition_point(|&at| at < node.range.start);
+        let next = self.trailing.partition_point(|&at| at < last.range.end);
         let is_said = self.trailing.get(next).is_some_and(|&at| at < node.range.end);
         Ok(end < node.range.end && !is_said)
     }

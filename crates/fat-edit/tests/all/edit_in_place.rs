@@ -2,6 +2,8 @@
 
 use crate::editing::*;
 use fat_edit::{CompressOptions, Edit, EditNote, EditOptions, EditPlan, EditableFile, ErrorKind};
+use fat_object::{Finding, Location};
+use samples::bundle::{GFX90A, bundle};
 use samples::damage::judge_at;
 use samples::fatbin::{Made, fatbin};
 use samples::linked::{self, AARCH64, EXEC, Linked, Loaded, Pointers, Style};
@@ -103,6 +105,20 @@ fn a_section_may_start_with_one() {
     assert!(contents.containers().iter().all(|of| of.uneditable().is_some()));
     let error = plan_with(&object, empty(), &[], keep_90).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+}
+
+#[test]
+fn findings_in_decompressed_contents_say_nothing_about_a_section() {
+    let junk = [bundle(&[(GFX90A, &code(1, 3000))], 4096), vec![0; 64], AROUND.to_vec()].concat();
+    let packed = ccob::compress(&junk, &ccob::WriteOptions::default()).unwrap();
+    // As long as what is decompressed: each place in there is one in the section, too.
+    let data = [packed, AROUND.repeat(junk.len())].concat();
+    let object = elf::object(vec![elf::progbits(".data", &data)]).build();
+    let contents = surveyed(&object);
+    let trailing = |finding: &Finding| matches!(finding.location(), Location::Decompressed(_));
+    assert!(contents.findings().iter().any(trailing), "{:?}", contents.findings());
+    let containers = contents.containers();
+    assert!(!containers.is_empty() && containers.iter().all(|of| of.uneditable().is_some()));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Changes of linked files in which nothing moves: bytes become others or zeros where they are.
 //!
-//! Nothing has to be known about what refers to these bytes: every other byte keeps its offset and its address, and so does
-//! the first of these.
+//! Every other byte keeps its offset and its address, and so does the first byte of each range. A known pointer to another
+//! byte of a range in an ELF file makes the range uneditable. Pointers that code computes are unknown, and so are checksums
+//! of data around the range.
 
 use std::ops::Range;
 
@@ -11,12 +12,13 @@ use crate::error::{Error, ErrorKind};
 use crate::linked::edit::Format;
 use crate::linked::host::{Edited, HostContext, Options};
 use crate::linked::{elf, pe};
-use crate::output::{NewInputs, Output, is_copy_of};
+use crate::output::{Input, NewInputs, Output, Part, is_copy_of};
 use crate::patches::Patches;
-use crate::tables::relative;
+use crate::tables::{relative, sized};
 
 /// Returns for each of these ranges of a file whether [`edit_in_place`] can change it: it lies in one section of a linked file
-/// whose bytes have no meaning for a loader, and no relocation applies to it. All are `false` in files of other formats, and
+/// whose bytes have no meaning for a loader, no relocation applies to it, and in an ELF file no relocation or symbol points to a
+/// byte after its first. All are `false` in files of other formats, and
 /// in files whose headers cannot be read.
 ///
 /// # Errors
@@ -44,7 +46,8 @@ pub fn editable_in_place(
 ///
 /// # Errors
 ///
-/// [`Refused`](ErrorKind::Refused) for a range that is not [editable](editable_in_place) or that `edited` has not kept,
+/// [`Refused`](ErrorKind::Refused) for a range that is not [editable](editable_in_place), that shares bytes with another, or that `edited` has
+/// not kept,
 /// [`NoRoom`](ErrorKind::NoRoom) for bytes that are longer than their range, [`Signed`](ErrorKind::Signed), and
 /// [`Read`](ErrorKind::Read).
 pub fn edit_in_place(
@@ -57,7 +60,10 @@ pub fn edit_in_place(
     new: &mut dyn NewInputs,
 ) -> Result<Edited, Error> {
     let ranges: Vec<_> = changes.iter().map(|(range, _)| range.clone()).collect();
-    let Some(first) = ranges.first() else { return Ok(edited) };
+    if ranges.is_empty() {
+        return Ok(edited);
+    }
+    apart(window, &ranges, ranges.iter().cloned())?;
     let editable = editable_in_place(source, window, format, &ranges)?;
     if let Some((range, _)) = ranges.iter().zip(editable).find(|(_, editable)| !editable) {
         return Err(refused(window, range));
@@ -68,6 +74,11 @@ pub fn edit_in_place(
         }
         _ => edited,
     };
+    let kept = edited.parts.iter().filter_map(|part| match part {
+        Part::Input(Input::File, range) => Some(range),
+        _ => None,
+    });
+    apart(window, &ranges, kept)?;
     let mut patches = Vec::with_capacity(changes.len());
     for (range, mut contents) in changes {
         let room = range.end - range.start;
@@ -79,11 +90,25 @@ pub fn edit_in_place(
         patches.push((range.start, contents));
     }
     let patches: Patches<Output> = patches.into_iter().collect();
-    edited.parts = patches.apply(edited.parts).ok_or_else(|| refused(window, first))?;
+    let lost = || Error::self_check(0, "bytes that change in place are not in the new file");
+    edited.parts = patches.apply(edited.parts).ok_or_else(lost)?;
     if format == Format::Pe {
         pe::set_checksum(source, new, window, &mut edited.parts)?;
     }
     Ok(edited)
+}
+
+/// Fails for a range that does not lie in one of these parts of the file alone.
+fn apart(
+    window: &Range<u64>,
+    ranges: &[Range<u64>],
+    parts: impl Iterator<Item = Range<u64>>,
+) -> Result<(), Error> {
+    let parts = FileParts::new(parts.map(|part| (part, ())));
+    match ranges.iter().find(|range| parts.only(range).is_none()) {
+        Some(range) => Err(refused(window, range)),
+        None => Ok(()),
+    }
 }
 
 fn refused(window: &Range<u64>, range: &Range<u64>) -> Error {
@@ -123,34 +148,55 @@ impl<T> FileParts<T> {
 
 /// Ranges of memory that no loader may write to, by their positions in a list.
 pub(super) struct Untouched {
-    /// In the order of their starts, with their positions in the list.
-    ranges: Vec<(Range<u64>, usize)>,
+    /// In the order of their starts, each with the last end up to here and its position in the list.
+    ranges: Vec<(Range<u64>, u64, usize)>,
 }
 
-/// As many bytes as a loader writes for one relocation at most.
+/// As many bytes as a loader writes for one relocation at most, except for a copy of a symbol.
 const LARGEST_VALUE: u64 = 16;
 
 impl Untouched {
     pub(super) fn new(addresses: impl Iterator<Item = Option<Range<u64>>>) -> Self {
         let mut ranges: Vec<_> = addresses
             .enumerate()
-            .filter_map(|(index, addresses)| addresses.map(|addresses| (addresses, index)))
+            .filter_map(|(index, addresses)| addresses.map(|addresses| (addresses, 0, index)))
             .collect();
-        ranges.sort_by_key(|(range, _)| range.start);
+        ranges.sort_by_key(|(range, ..)| range.start);
+        let mut last = 0;
+        for (range, end, _) in &mut ranges {
+            last = last.max(range.end);
+            *end = last;
+        }
         Untouched { ranges }
     }
 
-    /// Returns the position of the range that a value at an address is written into.
-    pub(super) fn hit(&self, address: u64) -> Option<usize> {
-        // No section lies so near to the last address.
-        let end = address.checked_add(LARGEST_VALUE)?;
-        let index = self.ranges.partition_point(|(range, _)| range.start < end).checked_sub(1)?;
-        self.ranges.get(index).filter(|(range, _)| range.end > address).map(|(_, index)| *index)
+    /// Returns the positions of the ranges that a value at an address is written into.
+    pub(super) fn hits(&self, address: u64) -> impl Iterator<Item = usize> {
+        let written = sized(address, LARGEST_VALUE);
+        self.around(written.end, written.start)
+    }
+
+    /// Returns the positions of the ranges that have some of these bytes.
+    pub(super) fn written(&self, addresses: &Range<u64>) -> impl Iterator<Item = usize> {
+        self.around(addresses.end, addresses.start)
+    }
+
+    /// Returns the positions of the ranges that have the byte at an address, but do not start there.
+    pub(super) fn entered(&self, address: u64) -> impl Iterator<Item = usize> {
+        self.around(address, address)
+    }
+
+    /// Returns the positions of the ranges that start before one address and end after another.
+    fn around(&self, start: u64, end: u64) -> impl Iterator<Item = usize> {
+        let before = self.ranges.partition_point(|(range, ..)| range.start < start);
+        let before = self.ranges.iter().take(before).rev();
+        let near = before.take_while(move |(_, last, _)| *last > end);
+        near.filter(move |(range, ..)| range.end > end).map(|(.., index)| *index)
     }
 
     /// Returns the positions of all ranges.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
-        self.ranges.iter().map(|(_, index)| *index)
+        self.ranges.iter().map(|(.., index)| *index)
     }
 }
 
@@ -177,10 +223,34 @@ mod tests {
 
     #[test]
     fn values_that_reach_into_a_range_are_seen() {
-        let ranges = [Some(100..200), None, Some(300..304)];
+        let ranges = [Some(100..200), None, Some(300..304), Some(200..208), Some(208..220)];
         let untouched = Untouched::new(ranges.into_iter());
-        let hits = [84, 85, 199, 200, 284, 285, 303, 304].map(|at| untouched.hit(at));
-        assert_eq!(hits, [None, Some(0), Some(0), None, None, Some(2), Some(2), None]);
-        assert_eq!(untouched.all().collect::<Vec<_>>(), [0, 2]);
+        let hits = [84, 85, 190, 200, 219, 220, 284, 285, 303, 304, u64::MAX]
+            .map(|at| untouched.hits(at).collect::<Vec<_>>());
+        let expected: [&[usize]; 11] =
+            [&[], &[0], &[3, 0], &[4, 3], &[4], &[], &[], &[2], &[2], &[], &[]];
+        assert_eq!(hits, expected);
+        assert_eq!(untouched.written(&(0..250)).collect::<Vec<_>>(), [4, 3, 0]);
+        let entered = [99, 100, 101, 199, 200, 201, 208, 219, 220]
+            .map(|at| untouched.entered(at).collect::<Vec<_>>());
+        let expected: [&[usize]; 9] = [&[], &[], &[0], &[0], &[], &[3], &[], &[4], &[]];
+        assert_eq!(entered, expected);
+        assert_eq!(untouched.all().collect::<Vec<_>>(), [0, 3, 4, 2]);
+    }
+
+    #[test]
+    fn ranges_and_what_is_kept_are_apart() {
+        let window = 100..200;
+        let kept = || [100..150, 160..200].into_iter();
+        apart(&window, &[110..120, 120..150, 160..161], kept()).unwrap();
+        for (ranges, named) in
+            [(vec![110..120, 149..151], "0x31..0x33"), (vec![150..155, 110..120], "0x32..0x37")]
+        {
+            let error = apart(&window, &ranges, kept()).unwrap_err();
+            assert_eq!(error.to_string(), format!("bytes at {named} cannot change in place"));
+        }
+        for ranges in [[110..120, 110..120], [110..120, 119..130], [110..120, 112..114]] {
+            assert!(apart(&window, &ranges, ranges.iter().cloned()).is_err());
+        }
     }
 }

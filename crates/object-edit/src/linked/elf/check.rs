@@ -125,8 +125,8 @@ pub(super) fn check(
     sections::check(&check, source)
 }
 
-/// Returns the parts of the file that hold section headers and nothing else: nobody reads these in memory, where patchelf
-/// 0.19 puts them.
+/// Returns the parts of the file that hold section headers and nothing else. patchelf 0.19 puts them into memory, where nothing
+/// reads them.
 fn section_headers(file: &File) -> Vec<Range<u64>> {
     let sections = file.sections.iter().filter(|section| has_bytes(section)).map(file_range);
     let others = file.segments.iter().filter(|segment| segment.p_type.get(LE) != PT_LOAD);

@@ -168,7 +168,7 @@ fn symbol_values(
 
 /// Reads words by address, mostly one near the other.
 #[derive(Default)]
-struct Memory {
+pub(super) struct Memory {
     /// The addresses of the last segment, and what to add for an offset in the file.
     segment: Range<u64>,
     offset: u64,
@@ -176,7 +176,12 @@ struct Memory {
 
 impl Memory {
     /// Returns the word at an address; 0 where no byte of the file is.
-    fn word(&mut self, source: &mut Source<'_>, file: &File, address: u64) -> Result<u64, Error> {
+    pub(super) fn word(
+        &mut self,
+        source: &mut Source<'_>,
+        file: &File,
+        address: u64,
+    ) -> Result<u64, Error> {
         if !self.segment.contains(&address) {
             let Some(load) = file.load_at(address) else { return Ok(0) };
             self.segment = loaded(load);

@@ -7,10 +7,10 @@ use byte_parts::Source;
 use object::elf::{
     DT_ANDROID_REL, DT_ANDROID_RELA, DT_ANDROID_RELR, DT_ANDROID_RELRSZ, DT_JMPREL, DT_NULL,
     DT_PLTREL, DT_PLTRELSZ, DT_REL, DT_RELA, DT_RELASZ, DT_RELR, DT_RELRSZ, DT_RELSZ, DT_SYMTAB,
-    Dyn64, DynamicTag, EM_AARCH64, EM_X86_64, PT_DYNAMIC, R_AARCH64_ABS64, R_AARCH64_RELATIVE,
-    R_X86_64_64, R_X86_64_RELATIVE, Rel64, Rela64, RelocationType, Relr64, SHF_ALLOC,
-    SHT_ANDROID_REL, SHT_ANDROID_RELA, SHT_ANDROID_RELR, SHT_CREL, SHT_DYNSYM, SHT_REL, SHT_RELA,
-    SHT_RELR, SectionType,
+    Dyn64, DynamicTag, EM_AARCH64, EM_X86_64, PT_DYNAMIC, R_AARCH64_ABS64, R_AARCH64_COPY,
+    R_AARCH64_RELATIVE, R_X86_64_64, R_X86_64_COPY, R_X86_64_RELATIVE, Rel64, Rela64,
+    RelocationType, Relr64, SHF_ALLOC, SHT_ANDROID_REL, SHT_ANDROID_RELA, SHT_ANDROID_RELR,
+    SHT_CREL, SHT_DYNSYM, SHT_REL, SHT_RELA, SHT_RELR, SectionType,
 };
 use object::{LittleEndian, Pod};
 
@@ -39,6 +39,14 @@ impl Machine {
         match self {
             Machine::X86_64 => R_X86_64_RELATIVE,
             Machine::Aarch64 => R_AARCH64_RELATIVE,
+        }
+    }
+
+    /// Returns the relocation that copies the contents of a symbol.
+    pub(super) fn copy(self) -> RelocationType {
+        match self {
+            Machine::X86_64 => R_X86_64_COPY,
+            Machine::Aarch64 => R_AARCH64_COPY,
         }
     }
 

@@ -129,7 +129,7 @@ pub(super) fn gather(
 }
 
 /// Visits every symbol of both tables, with its offset in the ELF file.
-fn visit(
+pub(super) fn visit(
     source: &mut Source<'_>,
     file: &File,
     visit: &mut dyn FnMut(u64, &Symbol),

@@ -34,9 +34,10 @@ pub(crate) fn editable_in_place(
     let untouched = Untouched::new(addresses.into_iter());
     base_relocations::visit(source, &file, |_, page, locations| {
         for (within, _) in locations {
-            let hit = untouched.hit(page + *within as u64);
-            if let Some(editable) = hit.and_then(|index| editable.get_mut(index)) {
-                *editable = false;
+            for index in untouched.hits(page + *within as u64) {
+                if let Some(editable) = editable.get_mut(index) {
+                    *editable = false;
+                }
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Program headers, and the memory that they make.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use byte_parts::Source;
@@ -18,7 +19,8 @@ const PAGE: u64 = 4096;
 
 pub(super) fn check(check: &Check<'_>, source: &mut Source<'_>) -> Result<(), Error> {
     header(check)?;
-    loads(check.new, granule(check.old), &|end, start| shares_page(check.old, end, start))?;
+    let shared = shared_pages(check.old);
+    loads(check.new, granule(check.old), &|end, start| shared.contains(&(end, start)))?;
     table(check)?;
     others(check, source)?;
     memory(check, source)
@@ -59,10 +61,10 @@ fn goes_on(first: &ProgramHeader, second: &ProgramHeader) -> bool {
     first.p_filesz == first.p_memsz && base(first) == base(second)
 }
 
-/// Returns whether two segments of a file share a page of it, and end and start at these addresses, as patchelf 0.17 leaves some.
-fn shares_page(file: &File, last: u64, start: u64) -> bool {
-    let mut pairs = file.loads().zip(file.loads().skip(1));
-    pairs.any(|(a, b)| end(a) == last && b.p_vaddr.get(LE) == start && goes_on(a, b))
+/// Returns the end of a segment and the start of the next one where they may share a page, as patchelf 0.17 leaves some.
+fn shared_pages(file: &File) -> BTreeSet<(u64, u64)> {
+    let pairs = file.loads().zip(file.loads().skip(1)).filter(|(a, b)| goes_on(a, b));
+    pairs.map(|(a, b)| (end(a), b.p_vaddr.get(LE))).collect()
 }
 
 /// Checks that each page belongs to one segment, in ascending order, and that pages can be mapped from the file. Two
