@@ -53,7 +53,7 @@ pub fn make(file: &File, zeros: impl IntoIterator<Item = Range<u64>>) {
 #[cfg(target_os = "linux")]
 fn punch(file: &File, pages: &Range<u64>) -> bool {
     use rustix::fs::{FallocateFlags, fallocate};
-    // What the range was made of may have changed, or the file system may have said that it was a hole and erred.
+    // The range may have been copied from a file that changed since, or whose holes the file system got wrong.
     if !are_zeros(file, pages) {
         return true;
     }
