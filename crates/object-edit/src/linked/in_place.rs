@@ -146,18 +146,23 @@ impl<T> FileParts<T> {
     }
 }
 
-/// Ranges of memory that no loader may write to, by their positions in a list.
+/// The ranges of memory of a list, and whether each is left alone: no loader writes to it, and nothing points into it.
 pub(super) struct Untouched {
     /// In the order of their starts, each with the last end up to here and its position in the list.
     ranges: Vec<(Range<u64>, u64, usize)>,
+    /// One for each of the list.
+    untouched: Vec<bool>,
 }
 
 /// As many bytes as a loader writes for one relocation at most, except for a copy of a symbol.
 const LARGEST_VALUE: u64 = 16;
 
 impl Untouched {
-    pub(super) fn new(addresses: impl Iterator<Item = Option<Range<u64>>>) -> Self {
+    /// Starts with all ranges. A range that is `None` is never left alone.
+    pub(super) fn new(addresses: Vec<Option<Range<u64>>>) -> Self {
+        let untouched = addresses.iter().map(Option::is_some).collect();
         let mut ranges: Vec<_> = addresses
+            .into_iter()
             .enumerate()
             .filter_map(|(index, addresses)| addresses.map(|addresses| (addresses, 0, index)))
             .collect();
@@ -167,36 +172,51 @@ impl Untouched {
             last = last.max(range.end);
             *end = last;
         }
-        Untouched { ranges }
+        Untouched { ranges, untouched }
     }
 
-    /// Returns the positions of the ranges that a value at an address is written into.
-    pub(super) fn hits(&self, address: u64) -> impl Iterator<Item = usize> {
-        let written = sized(address, LARGEST_VALUE);
-        self.around(written.end, written.start)
+    /// A loader writes a value at an address.
+    pub(super) fn hit(&mut self, address: u64) {
+        self.write(&sized(address, LARGEST_VALUE));
     }
 
-    /// Returns the positions of the ranges that have some of these bytes.
-    pub(super) fn written(&self, addresses: &Range<u64>) -> impl Iterator<Item = usize> {
-        self.around(addresses.end, addresses.start)
+    /// A loader writes these bytes.
+    pub(super) fn write(&mut self, addresses: &Range<u64>) {
+        self.clear(addresses.end, addresses.start);
     }
 
-    /// Returns the positions of the ranges that have the byte at an address, but do not start there.
-    pub(super) fn entered(&self, address: u64) -> impl Iterator<Item = usize> {
-        self.around(address, address)
+    /// Something points to an address: to the start of a range it may.
+    pub(super) fn point(&mut self, address: u64) {
+        self.clear(address, address);
     }
 
-    /// Returns the positions of the ranges that start before one address and end after another.
-    fn around(&self, start: u64, end: u64) -> impl Iterator<Item = usize> {
-        let before = self.ranges.partition_point(|(range, ..)| range.start < start);
-        let before = self.ranges.iter().take(before).rev();
-        let near = before.take_while(move |(_, last, _)| *last > end);
-        near.filter(move |(range, ..)| range.end > end).map(|(.., index)| *index)
+    /// Something may write or point anywhere.
+    pub(super) fn clear_all(&mut self) {
+        self.untouched.fill(false);
     }
 
-    /// Returns the positions of all ranges.
-    pub(super) fn all(&self) -> impl Iterator<Item = usize> {
-        self.ranges.iter().map(|(.., index)| *index)
+    /// Clears the ranges that start before one address and end after another.
+    fn clear(&mut self, start: u64, end: u64) {
+        let Untouched { ranges, untouched } = self;
+        let before = ranges.partition_point(|(range, ..)| range.start < start);
+        let before = ranges.iter().take(before).rev();
+        for (range, _, index) in before.take_while(|(_, last, _)| *last > end) {
+            if range.end > end
+                && let Some(untouched) = untouched.get_mut(*index)
+            {
+                *untouched = false;
+            }
+        }
+    }
+
+    /// Returns whether some range is left alone.
+    pub(super) fn are_some(&self) -> bool {
+        self.untouched.contains(&true)
+    }
+
+    /// Returns for each range of the list whether it is left alone.
+    pub(super) fn finish(self) -> Vec<bool> {
+        self.untouched
     }
 }
 
@@ -224,18 +244,32 @@ mod tests {
     #[test]
     fn values_that_reach_into_a_range_are_seen() {
         let ranges = [Some(100..200), None, Some(300..304), Some(200..208), Some(208..220)];
-        let untouched = Untouched::new(ranges.into_iter());
+        // The positions that are cleared, from the last range on.
+        let cleared = |reference: &dyn Fn(&mut Untouched)| -> Vec<usize> {
+            let mut untouched = Untouched::new(ranges.to_vec());
+            reference(&mut untouched);
+            let left = ranges.iter().zip(untouched.finish()).enumerate();
+            let mut cleared: Vec<_> = left
+                .filter(|(_, (range, is_untouched))| range.is_some() && !is_untouched)
+                .filter_map(|(index, (range, _))| Some((range.clone()?.start, index)))
+                .collect();
+            cleared.sort_unstable();
+            cleared.into_iter().rev().map(|(_, index)| index).collect()
+        };
         let hits = [84, 85, 190, 200, 219, 220, 284, 285, 303, 304, u64::MAX]
-            .map(|at| untouched.hits(at).collect::<Vec<_>>());
+            .map(|at| cleared(&|untouched| untouched.hit(at)));
         let expected: [&[usize]; 11] =
             [&[], &[0], &[3, 0], &[4, 3], &[4], &[], &[], &[2], &[2], &[], &[]];
         assert_eq!(hits, expected);
-        assert_eq!(untouched.written(&(0..250)).collect::<Vec<_>>(), [4, 3, 0]);
+        assert_eq!(cleared(&|untouched| untouched.write(&(0..250))), [4, 3, 0]);
         let entered = [99, 100, 101, 199, 200, 201, 208, 219, 220]
-            .map(|at| untouched.entered(at).collect::<Vec<_>>());
+            .map(|at| cleared(&|untouched| untouched.point(at)));
         let expected: [&[usize]; 9] = [&[], &[], &[0], &[0], &[], &[3], &[], &[4], &[]];
         assert_eq!(entered, expected);
-        assert_eq!(untouched.all().collect::<Vec<_>>(), [0, 3, 4, 2]);
+        assert_eq!(cleared(&Untouched::clear_all), [2, 4, 3, 0]);
+        let untouched = Untouched::new(ranges.to_vec());
+        assert!(untouched.are_some());
+        assert_eq!(untouched.finish(), [true, false, true, true, true]);
     }
 
     #[test]

@@ -40,21 +40,18 @@ pub(crate) fn editable_in_place(
         let start = memory.start.checked_add(range.start - place.start)?;
         Some(sized(start, range.end - range.start))
     };
-    let addresses: Vec<_> = ranges.iter().map(addresses).collect();
-    let editable: Vec<bool> = addresses.iter().map(Option::is_some).collect();
-    let untouched = Untouched::new(addresses.into_iter());
+    let untouched = Untouched::new(ranges.iter().map(addresses).collect());
     let machine = Machine::of(&file)?;
-    let mut places = Places { untouched, editable, machine, symbols: Vec::new() };
-    if places.editable.contains(&true) {
+    let mut places = Places { untouched, machine, symbols: Vec::new() };
+    if places.untouched.are_some() {
         places.read(source, &file)?;
     }
-    Ok(places.editable)
+    Ok(places.untouched.finish())
 }
 
 /// Ranges of memory, and what is known of references to them.
 struct Places {
     untouched: Untouched,
-    editable: Vec<bool>,
     machine: Machine,
     /// The symbols that relocations name.
     symbols: Vec<Symbol>,
@@ -65,12 +62,12 @@ impl Places {
     fn read(&mut self, source: &mut Source<'_>, file: &File) -> Result<(), Error> {
         let relocations = Relocations::read(source, file)?;
         if relocations.other.is_some() {
-            clear(&mut self.editable, self.untouched.all());
+            self.untouched.clear_all();
             return Ok(());
         }
         symbols::visit(source, file, &mut |_, symbol| {
             if is_address(symbol) {
-                self.pointer(symbol.st_value.get(LE));
+                self.untouched.point(symbol.st_value.get(LE));
             }
         })?;
         if let Some(table) = &relocations.symbols {
@@ -103,33 +100,18 @@ impl Places {
         let named = usize::try_from(symbol).ok().and_then(|index| self.symbols.get(index));
         if kind == self.machine.copy() {
             match named {
-                Some(named) => {
-                    let written = sized(at, named.st_size.get(LE));
-                    clear(&mut self.editable, self.untouched.written(&written));
-                }
-                None => clear(&mut self.editable, self.untouched.all()),
+                Some(named) => self.untouched.write(&sized(at, named.st_size.get(LE))),
+                None => self.untouched.clear_all(),
             }
             return;
         }
-        clear(&mut self.editable, self.untouched.hits(at));
+        self.untouched.hit(at);
         match named {
-            _ if symbol == 0 || kind == self.machine.relative() => self.pointer(addend),
+            _ if symbol == 0 || kind == self.machine.relative() => self.untouched.point(addend),
             Some(named) if is_address(named) => {
-                self.pointer(named.st_value.get(LE).wrapping_add(addend));
+                self.untouched.point(named.st_value.get(LE).wrapping_add(addend));
             }
             _ => {}
-        }
-    }
-
-    fn pointer(&mut self, target: u64) {
-        clear(&mut self.editable, self.untouched.entered(target));
-    }
-}
-
-fn clear(editable: &mut [bool], places: impl Iterator<Item = usize>) {
-    for index in places {
-        if let Some(editable) = editable.get_mut(index) {
-            *editable = false;
         }
     }
 }

@@ -30,19 +30,12 @@ pub(crate) fn editable_in_place(
             Some(sized(start, range.end - range.start))
         })
         .collect();
-    let mut editable: Vec<bool> = addresses.iter().map(Option::is_some).collect();
-    let untouched = Untouched::new(addresses.into_iter());
+    let mut untouched = Untouched::new(addresses);
     base_relocations::visit(source, &file, |_, page, locations| {
-        for (within, _) in locations {
-            for index in untouched.hits(page + *within as u64) {
-                if let Some(editable) = editable.get_mut(index) {
-                    *editable = false;
-                }
-            }
-        }
+        locations.iter().for_each(|(within, _)| untouched.hit(page + *within as u64));
         Ok(())
     })?;
-    Ok(editable)
+    Ok(untouched.finish())
 }
 
 /// Returns the file without its signature, if that may go, and nothing else changed.
