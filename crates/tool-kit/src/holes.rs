@@ -3,9 +3,14 @@
 use std::fs::File;
 use std::ops::Range;
 
+#[cfg(target_os = "linux")]
+use byte_parts::Source;
+
+#[cfg(target_os = "linux")]
+use crate::positioned::Positioned;
+
 /// Bytes of a page: the blocks of file systems are no larger, as a rule.
-const PAGE_LEN: usize = 4096;
-const PAGE: u64 = PAGE_LEN as u64;
+const PAGE: u64 = 4096;
 
 /// Returns the whole pages in a range of a file.
 fn pages(range: &Range<u64>) -> Option<Range<u64>> {
@@ -82,10 +87,9 @@ fn end_of_hole(file: &File, at: u64, len: u64) -> Option<u64> {
 /// Returns whether pages are zeros; `false` if they cannot be read.
 #[cfg(target_os = "linux")]
 fn are_zeros(file: &File, pages: &Range<u64>) -> bool {
-    use std::os::unix::fs::FileExt as _;
-    let mut page = [0; PAGE_LEN];
-    let is_zero = |at| file.read_exact_at(&mut page, at).is_ok() && page.iter().all(|&b| b == 0);
-    pages.clone().step_by(PAGE_LEN).all(is_zero)
+    let file = Positioned::new(file);
+    let end = Source::new(file).and_then(|mut file| file.skip_zeros(pages));
+    end.is_ok_and(|end| end == pages.end)
 }
 
 #[cfg(not(target_os = "linux"))]
