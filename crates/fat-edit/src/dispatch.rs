@@ -51,13 +51,12 @@ pub(super) fn file(
         Host::Sections(format) => {
             let fixed = in_place(planner, nodes, path, new)?;
             // The others are not sections, or do not change as sections.
-            let sections = nodes
-                .iter()
-                .filter(|node| !node.segment.is_found_by_scan() && !planner.is_in_place(node));
-            let sections: Vec<_> = sections.collect();
-            let sections =
-                sections.into_iter().map(|node| section(planner, source, node, path, new));
-            let sections = sections.collect::<Result<Vec<SectionEdit>, Problem>>()?;
+            let mut sections = Vec::new();
+            for node in nodes {
+                if !node.segment.is_found_by_scan() && !planner.is_in_place(node) {
+                    sections.push(section(planner, source, node, path, new)?);
+                }
+            }
             let is_changed = sections.iter().any(SectionEdit::is_changed);
             if !is_changed && fixed.is_empty() {
                 return Ok(copy_of(window));
