@@ -506,6 +506,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn a_length_without_a_form_is_an_error() {
         let largest = u32::MAX as usize;
