@@ -35,6 +35,14 @@ pub(crate) fn shrunk(ci: &mut Ci) -> Result {
     ci.may_lack("thinned CUDA libraries: they cannot be downloaded, or there is no pip", end)
 }
 
+/// Environments of published packages, shrunk for a GPU, read independently.
+pub(crate) fn environment(ci: &mut Ci) -> Result {
+    need("zstd", "zstd")?;
+    run(command("cargo build --release --quiet --locked -p offload-cli --bin offload"))?;
+    let end = run(command(".ci/environment").arg(ci.workspace.target.join("release")));
+    ci.may_lack("shrunk environments: they cannot be downloaded, or there is no pip", end)
+}
+
 /// Kernels of published libraries beside llvm-readobj and spirv-dis.
 pub(crate) fn kernels(ci: &mut Ci) -> Result {
     need_llvm()?;
