@@ -13,7 +13,10 @@ use crate::package::{PackageKind, sniff};
 use crate::path::MemberPath;
 use crate::reading::given;
 use crate::record::Record;
-use crate::rewrite::{Original, Replacement, RewriteOptions, Rewritten, rewrite_deb, rewrite_tar};
+use crate::rewrite::{
+    Original, Replacement, RewriteOptions, Rewritten, changes_deb, changes_tar, rewrite_deb,
+    rewrite_tar,
+};
 use crate::visitor::Visitor;
 use crate::walk::walk;
 use crate::wheel::{WheelEdit, check_wheel, read_record};
@@ -300,6 +303,45 @@ pub fn rewrite_stream<'a>(
         PackageKind::Conda.check_edit()?;
     }
     Ok(rewritten)
+}
+
+/// Returns whether [`rewrite_stream`] would change a member, without the time that compression takes. `change` is asked up to the
+/// first change.
+///
+/// ```
+/// use std::io::Cursor;
+/// use gpu_packages::{PackageKind, Replacement, RewriteOptions, changes_stream};
+///
+/// # let mut old = vec![0; 2048];
+/// # old[..5].copy_from_slice(b"a.txt");
+/// # old[124..136].copy_from_slice(b"00000000003\0");
+/// # old[148..156].fill(b' ');
+/// # old[257..265].copy_from_slice(b"ustar\x0000");
+/// # let sum: u32 = old[..512].iter().map(|&byte| u32::from(byte)).sum();
+/// # old[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+/// let removes = |other: &[u8]| {
+///     changes_stream(PackageKind::Tar, Cursor::new(&old), &RewriteOptions::default(), |name, _| {
+///         Ok((name == other).then(Replacement::removal))
+///     })
+/// };
+/// assert!(removes(b"a.txt")? && !removes(b"b.txt")?);
+/// # Ok::<(), gpu_packages::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of [`rewrite_stream`], except for faults behind the first change.
+pub fn changes_stream<'a>(
+    kind: PackageKind,
+    reader: impl Read + io::Seek,
+    options: &RewriteOptions,
+    change: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
+) -> Result<bool, Error> {
+    kind.check_edit()?;
+    match kind {
+        PackageKind::Deb => changes_deb(reader, options, change),
+        _ => changes_tar(reader, options, change),
+    }
 }
 
 /// The members of a package that its edit does not look into.

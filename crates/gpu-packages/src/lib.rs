@@ -122,7 +122,9 @@ mod zip;
 pub use codec::Codec;
 pub use compression::{Compression, Encoder};
 pub use deb::{DebRecords, set_installed_size};
-pub use edit::{CheckedReader, PackageEdit, PackageForm, Unopened, rewrite_stream, stale_lists};
+pub use edit::{
+    CheckedReader, PackageEdit, PackageForm, Unopened, changes_stream, rewrite_stream, stale_lists,
+};
 pub use environment::{
     Distribution, DistributionFiles, EntryKind, Looked, Site, Tree, TreeFault, distributions,
     has_distributions, lists_in, normalized_name, pth_directories, site_depth, sites_in,

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::{self, Cursor, Read, Write};
 use std::num::NonZeroUsize;
 
-use crate::codec::decoded_after;
+use crate::codec::{Codec, decoded_after};
 use crate::compression::{Compression, HEAD};
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
@@ -15,6 +15,7 @@ use crate::names::Names;
 use crate::path::{Shown, without_dot};
 use crate::reading::{given, read_full};
 use crate::tar::{Expanded, TarKind, TarMember, TarReader, headers_with_size, padding};
+pub(crate) use deb::changes_deb;
 pub use deb::rewrite_deb;
 
 /// New contents of a member of a tar file: a stream of a known size.
@@ -74,6 +75,8 @@ pub struct RewriteOptions {
     threads: NonZeroUsize,
     drops_signature: bool,
     max_decompressed: u64,
+    /// `true` if the new file is not compressed: nobody reads it.
+    is_plain: bool,
 }
 
 impl Default for RewriteOptions {
@@ -83,6 +86,7 @@ impl Default for RewriteOptions {
             threads: NonZeroUsize::MIN,
             drops_signature: false,
             max_decompressed: 256 << 30,
+            is_plain: false,
         }
     }
 }
@@ -225,6 +229,7 @@ pub fn rewrite_tar<'a>(
     let mut head = Vec::new();
     old.by_ref().take(HEAD).read_to_end(&mut head)?;
     let compression = match options.level {
+        _ if options.is_plain => Compression::new(Codec::None),
         Some(level) => Compression::form_of(&head).with_level(level)?,
         None => Compression::of(&head),
     };
@@ -293,6 +298,22 @@ pub fn rewrite_tar<'a>(
     io::copy(&mut rest, &mut out)?;
     out.finish()?.flush()?;
     Ok(rewritten)
+}
+
+/// Returns whether a tar file would be changed. The first change is the last that `replace` is asked for.
+pub(crate) fn changes_tar<'a>(
+    old: impl Read,
+    options: &RewriteOptions,
+    mut replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
+) -> Result<bool, Error> {
+    let options = RewriteOptions { is_plain: true, ..options.clone() };
+    let mut is_changed = false;
+    let looked = rewrite_tar(old, io::sink(), &options, |name, original| {
+        let replacement = replace(name, original)?;
+        is_changed = replacement.as_ref().is_some_and(|new| new.kind != Kind::Old);
+        if is_changed { Err(Error::refused("the first change")) } else { Ok(replacement) }
+    });
+    if is_changed { Ok(true) } else { looked.map(|_| false) }
 }
 
 /// The contents of a sparse file, which are not changed.

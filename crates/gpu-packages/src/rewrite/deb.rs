@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use byte_parts::Source;
 use zerocopy::IntoBytes;
 
-use super::{Original, Replacement, RewriteOptions, Rewritten, rewrite_tar};
+use super::{Original, Replacement, RewriteOptions, Rewritten, changes_tar, rewrite_tar};
 use crate::ar;
 use crate::codec::decoded;
 use crate::deb::{DebRecords, set_installed_size};
@@ -114,6 +114,17 @@ pub fn rewrite_deb<'a>(
     }
     new.flush()?;
     Ok(rewritten)
+}
+
+/// Returns whether a Debian package would be changed, as [`changes_tar`] does.
+pub(crate) fn changes_deb<'a>(
+    mut old: impl Read + Seek,
+    options: &RewriteOptions,
+    replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
+) -> Result<bool, Error> {
+    let parts = Part::read_all(&mut old)?;
+    let (data, _) = Part::find(&parts, &mut old)?;
+    changes_tar(data.open(&mut old)?, options, replace)
 }
 
 fn write_part(new: &mut dyn Write, part: &Part, contents: &[u8]) -> Result<(), Error> {
