@@ -2,6 +2,7 @@
 
 mod editor;
 mod incoming;
+mod job;
 mod new_images;
 mod options;
 mod package;
