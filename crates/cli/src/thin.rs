@@ -119,7 +119,7 @@ fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Fai
         return Err(missing.collect::<Vec<_>>().into());
     }
 
-    let mut wishes = args.options.wishes(args.uneditable);
+    let mut wishes = args.options.wishes(args.uneditable, subject.threads);
     wishes.warnings.extend(rule.doubts(images));
     let decision = rule.decide(images);
     decision.go.iter().for_each(|image| wishes.edit.remove(image.index()));

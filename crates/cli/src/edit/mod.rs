@@ -2,10 +2,12 @@
 
 mod editor;
 mod incoming;
+mod job;
 mod new_images;
 mod options;
 mod package;
 mod report;
+mod reporter;
 mod wishes;
 mod words;
 

@@ -13,7 +13,7 @@ use gpu_packages::{
     verify,
 };
 
-use super::editor::Editor;
+use super::job::Job;
 use super::report::{About, FileRow};
 use super::words::{allow, explain, left_alone, no_wheel};
 use crate::inputs::Input;
@@ -56,14 +56,14 @@ struct Members {
 /// The plan of a member, if it changes, with its row in the report.
 type Planned = Result<(Option<EditPlan>, FileRow), Failure>;
 
-impl Editor<'_> {
+impl Job<'_> {
     /// Edits all members of a package, and writes it again. Files of kernel databases for other GPUs are left out.
     pub(super) fn edit_package(
         &mut self,
         named: &Input,
         package: &Package,
     ) -> Result<Vec<FileRow>, Failure> {
-        let dry_run = self.options.output.dry_run;
+        let dry_run = self.editor.options.output.dry_run;
         let (output, replaces) = self.output(named)?;
         let target = output.path();
         let opened = &package.opened;
@@ -122,12 +122,12 @@ impl Editor<'_> {
                 };
                 Ok(noted.and_then(|faults| {
                     warnings.extend(faults);
-                    Ok(self.lists.note(named, Some(out))?)
+                    Ok(self.listed.note(named, Some(out))?)
                 }))
             })??;
             if edited.changes_some() || !replaces {
                 outputs.commit()?;
-                self.lists.is_written();
+                self.listed.is_written();
                 warnings.extend(attributes::other_names(metadata).filter(|_| replaces));
             }
         }
@@ -149,7 +149,7 @@ impl Editor<'_> {
     fn edit_zip(&self, edited: &mut Edited<'_>, zip: &Zip) -> Result<Rewrite, Failure> {
         let reader = edited.package.opened.reader();
         let mut edit = PackageEdit::new(zip, reader).map_err(of)?;
-        edited.allow(allow(self.options, edit.findings()), edit.findings())?;
+        edited.allow(allow(self.editor.options, edit.findings()), edit.findings())?;
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
             if self.zip_member_goes((zip, at), &name, reader)? {
@@ -163,13 +163,14 @@ impl Editor<'_> {
             }
         }
         edited.check()?;
-        let tag = self.options.output.build_tag.as_deref();
+        let tag = self.editor.options.output.build_tag.as_deref();
         match zip.kind() {
             PackageKind::Wheel => edited.members.unopened.lists.clear(),
             _ if tag.is_some() => return Err(no_wheel()),
             _ => {}
         }
-        let rewrite = edit.plan(reader, tag, self.options.host.drop_signature).map_err(of)?;
+        let rewrite =
+            edit.plan(reader, tag, self.editor.options.host.drop_signature).map_err(of)?;
         edited.members.has_other_changes |= tag.is_some();
         edited.members.unlisted.extend(rewrite.unlisted().map(text));
         Ok(rewrite)
@@ -183,7 +184,7 @@ impl Editor<'_> {
         reader: Positioned<'_>,
     ) -> Result<bool, Failure> {
         let is_file = |member: &ZipMember| !member.is_directory() && !member.is_symlink();
-        let database = self.databases.and_then(|rule| rule.database(name));
+        let database = self.editor.databases.and_then(|rule| rule.database(name));
         if database.is_none() || !zip.members().get(at).is_some_and(is_file) {
             return Ok(false);
         }
@@ -193,7 +194,9 @@ impl Editor<'_> {
     }
 
     fn store_goes(&self, database: Option<&Database>, store: &Store) -> Result<bool, Failure> {
-        let (Some(rule), Some(database)) = (self.databases, database) else { return Ok(false) };
+        let (Some(rule), Some(database)) = (self.editor.databases, database) else {
+            return Ok(false);
+        };
         Ok(rule.drops_database(database, store.reader(), &self.walk())?)
     }
 
@@ -207,7 +210,7 @@ impl Editor<'_> {
         let member = zip.members().get(at);
         let is_file = |member: &&ZipMember| !member.is_directory() && member.size() > 0;
         let Some(member) = member.filter(is_file) else { return Ok(None) };
-        self.keep.or_all(|keep| {
+        self.editor.keep.or_all(|keep| {
             let mut contents = edit.open(at, edited.package.opened.reader()).map_err(of)?;
             let mut head = Vec::new();
             contents.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
@@ -216,7 +219,7 @@ impl Editor<'_> {
             }
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
             let faults = edit.faults(at, contents.finish());
-            let warnings = allow(self.options, &faults)?;
+            let warnings = allow(self.editor.options, &faults)?;
             let new = self.plan_member(edited, name, &store).and_then(|(plan, row)| {
                 let new = plan.map(|plan| self.deflate(member, plan, &store)).transpose()?;
                 Ok((new, row))
@@ -238,7 +241,7 @@ impl Editor<'_> {
         plan: EditPlan,
         store: &Arc<Store>,
     ) -> Result<NewContents, Failure> {
-        let (level, threads) = (self.options.package_level, self.options.limits.threads.count());
+        let (level, threads) = (self.editor.options.package_level, self.share.threads.count());
         // Headers state how much the plan holds.
         let room = self.room().saturating_sub(plan.held());
         let bytes = new_bytes(plan, Arc::clone(store))?;
@@ -253,7 +256,7 @@ impl Editor<'_> {
                         )
                         .into()
                     }
-                    (_, Some(error)) => explain(&error, self.images),
+                    (_, Some(error)) => explain(&error, self.editor.images),
                     (_, None) => of(error),
                 }
             })?;
@@ -291,15 +294,17 @@ impl Editor<'_> {
             PackageForm::Zip(_) => PackageKind::Zip,
         };
         kind.check_edit().map_err(of)?;
-        if self.options.output.build_tag.is_some() {
+        if self.editor.options.output.build_tag.is_some() {
             return Err(no_wheel());
         }
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
-        let verified =
-            verify(old, &self.options.limits.for_package(edited.package.opened.metadata().len()))
-                .map_err(of)?;
-        edited.allow(allow(self.options, &verified.findings), &verified.findings)?;
-        self.keep.or_all(|keep| {
+        let verified = verify(
+            old,
+            &self.editor.options.limits.for_package(edited.package.opened.metadata().len()),
+        )
+        .map_err(of)?;
+        edited.allow(allow(self.editor.options, &verified.findings), &verified.findings)?;
+        self.editor.keep.or_all(|keep| {
             out.restart()?;
             edited.members = Members::default();
             self.edit_stream_once(edited, kind, out, keep)
@@ -322,15 +327,15 @@ impl Editor<'_> {
     ) -> Result<Option<()>, Failure> {
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
         let options = RewriteOptions::default()
-            .with_drop_signature(self.options.host.drop_signature)
-            .with_level(self.options.package_level)
-            .with_threads(self.options.limits.threads.count());
+            .with_drop_signature(self.editor.options.host.drop_signature)
+            .with_level(self.editor.options.package_level)
+            .with_threads(self.share.threads.count());
         let (mut stopped, mut is_too_small) = (None, false);
         // The status of the member that is written last.
         let mut status = None;
         let change = |name: &[u8], original: &mut Original<'_>| {
             let name = text(name);
-            let database = self.databases.and_then(|rule| rule.database(&name));
+            let database = self.editor.databases.and_then(|rule| rule.database(&name));
             let is_about = edited.is_about(&name, original.head());
             if database.is_none() && !is_about {
                 return Ok(None);
@@ -380,7 +385,7 @@ impl Editor<'_> {
         }
         edited.check_complaints()?;
         if let Some(error) = status.and_then(|(_, status)| status.take_error()) {
-            return Err(explain(&error, self.images));
+            return Err(explain(&error, self.editor.images));
         }
         if let Some(failure) = stopped {
             return Err(failure);
