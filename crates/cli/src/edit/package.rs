@@ -9,8 +9,8 @@ use fat_edit::EditPlan;
 use fat_object::FileFormat;
 use gpu_packages::{
     Error, ErrorKind, Finding, NewContents, Original, PackageEdit, PackageForm, PackageKind,
-    Replacement, Rewrite, RewriteOptions, Unopened, Zip, ZipMember, rewrite_stream, stale_lists,
-    verify,
+    Replacement, Rewrite, RewriteOptions, Rewritten, Unopened, Zip, ZipMember, changes_stream,
+    rewrite_stream, stale_lists, verify,
 };
 
 use super::job::Job;
@@ -304,33 +304,40 @@ impl Job<'_> {
         )
         .map_err(of)?;
         edited.allow(allow(self.editor.options, &verified.findings), &verified.findings)?;
-        self.editor.keep.or_all(|keep| {
-            out.restart()?;
+        // Most packages in directories have no device code: they are not compressed for nothing.
+        let changes = self.editor.keep.or_all(|keep| {
             edited.members = Members::default();
-            self.edit_stream_once(edited, kind, out, keep)
+            self.edit_stream_once(edited, kind, None, keep)
         })?;
-        if !edited.changes_some() {
+        out.restart()?;
+        if changes {
+            self.editor.keep.or_all(|keep| {
+                out.restart()?;
+                edited.members = Members::default();
+                self.edit_stream_once(edited, kind, Some(&mut *out), keep)
+            })?;
+        } else {
             // Compressed again, it could have other bytes.
-            out.restart()?;
             io::copy(&mut edited.package.opened.reader(), out)?;
         }
         Ok(out.size()?)
     }
 
-    /// Returns `None` if more of the members is needed than was kept.
+    /// Writes the new package, or looks for the first change. Returns whether there is one; `None` if more of the members is needed
+    /// than was kept.
     fn edit_stream_once(
         &self,
         edited: &mut Edited<'_>,
         kind: PackageKind,
-        out: &mut Retried<'_>,
+        out: Option<&mut Retried<'_>>,
         keep: Keep<'_>,
-    ) -> Result<Option<()>, Failure> {
+    ) -> Result<Option<bool>, Failure> {
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
         let options = RewriteOptions::default()
             .with_drop_signature(self.editor.options.host.drop_signature)
             .with_level(self.editor.options.package_level)
             .with_threads(self.share.threads.count());
-        let (mut stopped, mut is_too_small) = (None, false);
+        let (mut stopped, mut is_too_small, is_written) = (None, false, out.is_some());
         // The status of the member that is written last.
         let mut status = None;
         let change = |name: &[u8], original: &mut Original<'_>| {
@@ -361,14 +368,22 @@ impl Job<'_> {
                     plan
                 });
                 // One that stays must be there as a whole.
-                is_too_small |= plan.is_none() && store.has_holes();
+                is_too_small |= is_written && plan.is_none() && store.has_holes();
                 if is_too_small || !edited.members.complaints.is_empty() {
                     return Err(TOO_SMALL.to_owned().into());
                 }
                 let Some(plan) = plan else {
-                    return Ok(Replacement::unchanged(store.size(), StoreReader::new(store)));
+                    let size = store.size();
+                    return Ok(if is_written {
+                        Replacement::unchanged(size, StoreReader::new(store))
+                    } else {
+                        Replacement::unchanged(size, io::repeat(0).take(size))
+                    });
                 };
                 let size = plan.size();
+                if !is_written {
+                    return Ok(Replacement::new(size, io::empty()));
+                }
                 let bytes = new_bytes(plan, Arc::clone(&store))?;
                 status = Some((store, bytes.status()));
                 Ok(Replacement::new(size, bytes))
@@ -378,8 +393,13 @@ impl Job<'_> {
                 Error::refused("the edit of a member failed")
             })
         };
-        let out = BufWriter::with_capacity(1 << 16, out);
-        let rewritten = rewrite_stream(kind, old, out, &options, change);
+        let rewritten = match out {
+            None => changes_stream(kind, old, &options, change).map(Err),
+            Some(out) => {
+                let out = BufWriter::with_capacity(1 << 16, out);
+                rewrite_stream(kind, old, out, &options, change).map(Ok)
+            }
+        };
         if is_too_small || status.as_ref().is_some_and(|(store, _)| store.was_too_small()) {
             return Ok(None);
         }
@@ -390,10 +410,14 @@ impl Job<'_> {
         if let Some(failure) = stopped {
             return Err(failure);
         }
-        let rewritten = rewritten.map_err(of)?;
+        let rewritten = match rewritten.map_err(of)? {
+            Err(true) => return Ok(Some(true)),
+            Err(false) => None,
+            Ok(rewritten) => Some(rewritten),
+        };
         edited.check()?;
-        edited.members.unlisted.extend(rewritten.unlisted().map(text));
-        Ok(Some(()))
+        edited.members.unlisted.extend(rewritten.iter().flat_map(Rewritten::unlisted).map(text));
+        Ok(Some(rewritten.is_some()))
     }
 }
 

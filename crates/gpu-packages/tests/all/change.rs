@@ -5,8 +5,9 @@ use std::num::NonZeroUsize;
 
 use crate::seen;
 use gpu_packages::{
-    Codec, Compression, ErrorKind, NewContents, Original, Replacement, Rewrite, RewriteOptions,
-    WheelEdit, Zip, ZipEdit, rewrite_deb, rewrite_tar, verify, wheel_file_name,
+    Codec, Compression, ErrorKind, NewContents, Original, PackageKind, Replacement, Rewrite,
+    RewriteOptions, WheelEdit, Zip, ZipEdit, changes_stream, rewrite_deb, rewrite_tar, verify,
+    wheel_file_name,
 };
 use samples::ar;
 use samples::packages::{self, Around, Made};
@@ -565,4 +566,37 @@ fn contents_may_be_read_before_the_decision() {
         Ok(None)
     });
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Refused);
+}
+
+#[test]
+#[cfg_attr(not(feature = "default"), ignore = "its samples need codecs of the default features")]
+fn the_first_change_is_found_without_a_new_package() {
+    let deb = packages::deb(&[("a", &[1; 5000]), ("b", b"b"), ("c", b"c")], ".xz", xz);
+    let tar = xz(&packages::tar(&[("./a", b"a"), ("./b", b"b"), ("./c", b"c")]));
+    for (kind, file) in [(PackageKind::Deb, &deb), (PackageKind::Tar, &tar)] {
+        for (name, asked) in [("a", 1), ("b", 2), ("c", 3), ("none", 3)] {
+            for removes in [false, true] {
+                let mut names = Vec::new();
+                let replace = |found: &[u8], _: &mut Original<'_>| {
+                    names.push(found.to_vec());
+                    Ok(match removes {
+                        _ if found != name.as_bytes() => None,
+                        true => Some(Replacement::removal()),
+                        false => Some(Replacement::from_bytes(b"new".to_vec())),
+                    })
+                };
+                let changes = changes_stream(kind, Cursor::new(file), &plain(), replace).unwrap();
+                assert_eq!((changes, names.len()), (name != "none", asked), "{name}");
+            }
+        }
+        // Contents that were read and are given back are not a change.
+        let same = |_: &[u8], original: &mut Original<'_>| {
+            let mut bytes = Vec::new();
+            original.read_to_end(&mut bytes)?;
+            Ok(Some(Replacement::unchanged(bytes.len() as u64, Cursor::new(bytes))))
+        };
+        assert!(!changes_stream(kind, Cursor::new(file), &plain(), same).unwrap());
+        let cut = Cursor::new(&file[..file.len() - 100]);
+        assert!(changes_stream(kind, cut, &plain(), |_, _| Ok(None)).is_err());
+    }
 }
