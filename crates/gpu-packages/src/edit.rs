@@ -330,7 +330,7 @@ pub fn rewrite_stream<'a>(
 ///
 /// # Errors
 ///
-/// Those of [`rewrite_stream`], except for faults behind the first change.
+/// The errors of [`rewrite_stream`]; faults after the first change are not found.
 pub fn changes_stream<'a>(
     kind: PackageKind,
     reader: impl Read + io::Seek,
