@@ -14,6 +14,7 @@
 //! | answers in words | [`Selection::conclusion`], [`FileSet::conclusion`] |
 //! | whether ROCm's loader finds the code of libraries that are split into kernel packs | [`PackAnswer`], [`PackSet`] |
 //! | what to keep for some devices, and what may go | [`Rule`], [`Decision`] |
+//! | sums of device code by kind, and by what a rule says of it | [`Tally`] |
 //! | which images somebody asks for, and what to say if there are none | [`ImageFilter`] |
 //! | products, their processors and PCI IDs | [`Product`] |
 //! | the GPUs of a machine, from what its files say | [`Machine`], [`Gpus`] |
@@ -113,6 +114,8 @@ mod set_words;
 #[cfg(feature = "files")]
 mod support;
 #[cfg(feature = "files")]
+mod tally;
+#[cfg(feature = "files")]
 mod unit;
 #[cfg(feature = "files")]
 mod wanted;
@@ -163,6 +166,8 @@ pub use set::{Alternatives, FileSet, Obstacle, Question, QuestionKind};
 pub use set_words::{Verdict, VerdictKind};
 #[cfg(feature = "files")]
 pub use support::Support;
+#[cfg(feature = "files")]
+pub use tally::{CodeKind, CodeSizes, Tally};
 #[cfg(feature = "files")]
 pub use unit::Unit;
 pub use vendor::Vendor;
