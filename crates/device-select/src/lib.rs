@@ -112,6 +112,8 @@ mod set;
 #[cfg(feature = "files")]
 mod set_words;
 #[cfg(feature = "files")]
+mod shrunk;
+#[cfg(feature = "files")]
 mod support;
 #[cfg(feature = "files")]
 mod tally;
@@ -164,6 +166,8 @@ pub use serialize::{AnswerRecord, PackRecord};
 pub use set::{Alternatives, FileSet, Obstacle, Question, QuestionKind};
 #[cfg(feature = "files")]
 pub use set_words::{Verdict, VerdictKind};
+#[cfg(feature = "files")]
+pub use shrunk::{Shrunk, Stay};
 #[cfg(feature = "files")]
 pub use support::Support;
 #[cfg(feature = "files")]

@@ -80,7 +80,7 @@ impl List {
             "{}: the distribution is signed, and a change makes the signature invalid (--drop-signature drops the signature)",
             signature.path().display()
         );
-        Err(io::Error::other(text))
+        Err(io::Error::new(io::ErrorKind::InvalidData, text))
     }
 
     /// Returns the files that sign the list.
