@@ -25,7 +25,9 @@ const MOST_NAMES: usize = 3;
 /// let rule = Rule::keep([Wanted::parse("gfx1100")?]);
 /// let mut shrunk = Shrunk::new(&rule);
 /// shrunk.add(&Tally::of(&rule, listing.images(), |_| true));
-/// shrunk.change(26_896, 14_608);
+/// shrunk.add_file(26_896);
+/// shrunk.resize(26_896, 14_608);
+/// shrunk.count_changed();
 /// let lines = shrunk.lines(false);
 /// assert_eq!(lines[0], "26 KiB -> 14 KiB: 12 KiB of code for other GPUs removed from 1 file");
 /// assert_eq!(lines[1], "kept: 3 KiB for gfx1100 (machine code)");
@@ -36,8 +38,11 @@ pub struct Shrunk {
     gpus: String,
     has_nvidia: bool,
     drops_ptx: bool,
-    /// Bytes of all files before and after.
-    sizes: [u64; 2],
+    /// Bytes of all files before.
+    size: u64,
+    /// Bytes that changed files lost, and that others gained.
+    less: u64,
+    more: u64,
     holes: u64,
     changed: usize,
     deleted: usize,
@@ -83,7 +88,9 @@ impl Shrunk {
             gpus: gpus.join(", "),
             has_nvidia: rule.wanted().iter().any(is_nvidia),
             drops_ptx: matches!(rule, Rule::Keep { drop_ptx: true, .. }),
-            sizes: [0; 2],
+            size: 0,
+            less: 0,
+            more: 0,
             holes: 0,
             changed: 0,
             deleted: 0,
@@ -99,26 +106,31 @@ impl Shrunk {
         self.tally += *tally;
     }
 
-    /// Adds a file that stays as it is, of this many bytes.
-    pub fn unchanged(&mut self, size: u64) {
-        self.sizes = self.sizes.map(|all| sum(all, size));
+    /// Adds a file of this many bytes, before it changes.
+    pub fn add_file(&mut self, size: u64) {
+        self.size = sum(self.size, size);
     }
 
-    /// Adds a file that changes, with its bytes before and after.
-    pub fn change(&mut self, before: u64, after: u64) {
-        let [all_before, all_after] = self.sizes;
-        self.sizes = [sum(all_before, before), sum(all_after, after)];
+    /// Adds a change of the size of a file.
+    pub fn resize(&mut self, before: u64, after: u64) {
+        match before.checked_sub(after) {
+            Some(less) => self.less = sum(self.less, less),
+            // A bundle that is compressed again may grow.
+            None => self.more = sum(self.more, after - before),
+        }
+    }
+
+    /// Counts a file, or a member of a package, that lost code.
+    pub fn count_changed(&mut self) {
         self.changed += 1;
     }
 
-    /// Adds a file of this many bytes that is deleted.
-    pub fn delete(&mut self, size: u64) {
-        self.change(size, 0);
-        self.changed -= 1;
+    /// Counts a file, or a member of a package, that is deleted.
+    pub fn count_deleted(&mut self) {
         self.deleted += 1;
     }
 
-    /// Adds bytes of changed files that are holes.
+    /// Adds bytes of changed files that are whole pages of zeros.
     pub fn add_holes(&mut self, bytes: u64) {
         self.holes = sum(self.holes, bytes);
     }
@@ -160,7 +172,9 @@ impl Shrunk {
     /// Returns the bytes of all files before and after.
     #[must_use]
     pub fn sizes(&self) -> [u64; 2] {
-        self.sizes
+        // A file that changed meanwhile may have lost more than it had.
+        let after = sum(self.size, self.more).checked_sub(self.less);
+        [self.size, after.unwrap_or(0)]
     }
 
     /// Returns the sums of all files that were looked into.
@@ -203,14 +217,13 @@ impl Shrunk {
     }
 
     fn removed(&self, is_plan: bool) -> String {
-        let [before, after] = self.sizes;
+        let [before, after] = self.sizes();
         let unit = Unit::of(before);
         if !self.is_changed() {
             return format!("nothing to remove from {}", unit.with_name(before));
         }
         let removed = match before.checked_sub(after) {
             Some(less) => unit.with_name(less),
-            // A bundle that is compressed again may grow.
             None => format!("-{}", unit.with_name(after - before)),
         };
         let are = if is_plan { "would be removed" } else { "removed" };
@@ -230,7 +243,7 @@ impl Shrunk {
         }
         if self.holes > 0 {
             text += &format!(
-                "; {} more are holes in files",
+                "; {} of what stays are zeros, which take no space on most disks",
                 Unit::of(self.holes).with_name(self.holes)
             );
         }
@@ -377,11 +390,14 @@ mod tests {
         tally.kept =
             CodeSizes { machine_code: 494 << 20, ptx: 204 << 20, lto_ir: 111 << 20, other: 0 };
         all.add(&tally);
-        all.unchanged(5_000 << 20);
-        assert_eq!(all.lines(false)[0], "nothing to remove from 5,000 MiB");
-        all.change(300 << 20, 100 << 20);
-        all.change(300 << 20, 50 << 20);
-        all.delete(20 << 20);
+        all.add_file(5_620 << 20);
+        assert_eq!(all.lines(false)[0], "nothing to remove from 5,620 MiB");
+        for (before, after) in [(300, 100), (300, 50), (20, 0)] {
+            all.resize(before << 20, after << 20);
+        }
+        all.count_changed();
+        all.count_changed();
+        all.count_deleted();
         all.set_packages(2);
         all.stay("a section at 0x12 is full", 10 << 20, "a.so");
         all.stay("a section at 0xfe is full", 2 << 20, "b.so");
