@@ -6,13 +6,13 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use device_select::{Rule, SplitLibrary};
+use device_select::{Rule, SplitLibrary, Tally};
 use fat_edit::{EditPlan, EditableFile, ErrorKind, NamedImages, survey, survey_closed};
 use gpu_packages::wheel_file_name;
 
 use super::new_images::NewImages;
 use super::options::{Options, Within};
-use super::report::{About, FileRow, Work};
+use super::report::{About, FileRow, Stays, Work};
 use super::reporter::{FullReport, Reporter};
 use super::wishes::Wishes;
 use super::words::{allow, describe, explain, is_about_hash, no_wheel, refused, unclear};
@@ -60,6 +60,8 @@ pub(crate) struct Editor<'a> {
     pub(crate) decide: &'a Decide<'a>,
     /// The images that are needed of members of packages.
     pub(crate) keep: Keep<'a>,
+    /// Sums are taken by this rule, and files that are refused stay.
+    pub(crate) shrinks: Option<&'a Rule>,
     /// Files of kernel databases are deleted that this rule drops.
     pub(crate) databases: Option<&'a Rule>,
     /// The lists of installed packages that the files are in.
@@ -84,6 +86,7 @@ impl<'a> Editor<'a> {
             work,
             decide,
             keep: Keep::All,
+            shrinks: None,
             databases: None,
             lists: Lists::dropping_signatures(options.host.drop_signature),
             most_held: 0,
@@ -114,6 +117,7 @@ impl<'a> Editor<'a> {
         if inputs.have_faults() {
             reporter.fail();
         }
+        reporter.start(&inputs);
         let is_written = self.options.output.in_place && !self.options.output.dry_run;
         if is_written {
             self.lists.find_journals(inputs.files());
@@ -150,6 +154,13 @@ impl<'a> Editor<'a> {
         } else {
             self.edit_any(file)
         };
+        let edited = edited.or_else(|failure| match file.open(self.options.limits.max_input) {
+            Ok(opened) => {
+                let contents = (opened.reader(), opened.metadata().len());
+                self.staying(file.name(), contents, failure).map(|row| vec![row])
+            }
+            Err(_) => Err(failure),
+        });
         let mut rows = edited.map_err(|failure| {
             if matches!(failure, Failure::NotConcerned(_)) && !file.is_named() {
                 return failure;
@@ -246,8 +257,39 @@ impl<'a> Editor<'a> {
             wishes.warnings.extend(lost);
             wishes.warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
         }
-        let row = FileRow::new(named.name(), &target.path(), &contents, &plan, &wishes);
+        let row = FileRow::new(named.name(), &target.path(), &contents, &plan, &wishes).tallied(
+            self.shrinks,
+            &contents,
+            &plan,
+            &wishes,
+        );
         Ok(row.written(self.options.output.dry_run, replaces))
+    }
+
+    /// Returns the row of a file that stays as it is because it is refused, or has nothing for the targets, where that is no
+    /// failure.
+    ///
+    /// # Errors
+    ///
+    /// The failure. A refused file whose contents were to get another name is one.
+    pub(super) fn staying(
+        &self,
+        name: &str,
+        (file, size): (Positioned<'_>, u64),
+        failure: Failure,
+    ) -> Result<FileRow, Failure> {
+        let output = &self.options.output;
+        let (rule, stays) = match (self.shrinks, failure) {
+            (Some(rule), Failure::NotConcerned(_)) => (rule, Stays::Unconcerned),
+            (Some(rule), Failure::Refused(why)) if output.in_place || output.dry_run => {
+                (rule, Stays::Refused(why.join("; ")))
+            }
+            (_, failure) => return Err(failure),
+        };
+        // What is damaged may have no sums.
+        let listing = fat_object::list(file, &self.walk());
+        let tally = listing.map(|listing| Tally::of(rule, listing.images(), |_| false));
+        Ok(FileRow::staying(name, size, tally.unwrap_or_else(|_| Tally::default()), stays))
     }
 
     /// Returns warnings about a file that is about to be replaced, and differs from the lists that it is in.
@@ -292,7 +334,7 @@ impl<'a> Editor<'a> {
     pub(super) fn unseal(&self, input: &File) -> Result<Option<String>, Failure> {
         let Some(seal) = attributes::seal(input) else { return Ok(None) };
         if !self.options.host.drop_signature {
-            return Err(Failure::from(format!(
+            return Err(Failure::refused(format!(
                 "file is signed ({seal}); the signature would become invalid \
                  (allow editing with --drop-signature)"
             )));

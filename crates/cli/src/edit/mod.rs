@@ -7,6 +7,7 @@ mod options;
 mod package;
 mod report;
 mod reporter;
+mod short_report;
 mod wishes;
 mod words;
 
@@ -15,5 +16,6 @@ pub(crate) use incoming::Incoming;
 pub(crate) use new_images::NewImages;
 pub(crate) use options::{Options, Uneditable, Within};
 pub(crate) use report::Work;
+pub(crate) use short_report::ShortReport;
 pub(crate) use wishes::Wishes;
 pub(crate) use words::{describe_host, unclear};

@@ -5,13 +5,16 @@ use std::io;
 use super::options::Options;
 use super::report::{self, About, FileRow, Work};
 use super::words::left_alone;
-use crate::inputs::Input;
+use crate::inputs::{Input, Inputs};
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 use tool_kit::report::{self as messages, Message};
 
 /// Takes the results of an edit one by one, in the order of the files, and says what is to be said about them.
 pub(crate) trait Reporter {
+    /// Gets all files before the first is edited.
+    fn start(&mut self, _: &Inputs) {}
+
     /// Takes the rows of a file that was edited, or of a package and its members, or the reason why it was not.
     ///
     /// # Errors
