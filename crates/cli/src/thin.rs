@@ -9,7 +9,7 @@ use device_select::{Decision, Missing, Rule, Wanted, is_host, names};
 use fat_edit::EditableFile;
 use fat_object::{FileFormat, ImageInfo};
 
-use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Work};
+use crate::edit::{Databases, Editor, Options, Subject, Uneditable, Wishes, Work};
 use crate::package::Images;
 use crate::suggest;
 use tool_kit::Outcome;
@@ -90,7 +90,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let decide = |subject: &Subject<'_>| decide(args, &rule, subject);
     let editor = Editor {
         keep: Keep::Needed(&images),
-        databases: args.databases.then_some(&rule),
+        databases: args.databases.then_some(Databases {
+            rule: &rule,
+            allow_missing: args.allow_missing,
+            allow_empty: args.allow_empty,
+        }),
         ..Editor::new(&args.files, &args.options, Work::Edit, &decide)
     };
     editor.run()

@@ -6,10 +6,11 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use device_select::{Rule, SplitLibrary};
+use device_select::SplitLibrary;
 use fat_edit::{EditPlan, EditableFile, ErrorKind, NamedImages, survey, survey_closed};
 use gpu_packages::wheel_file_name;
 
+use super::loose::{Databases, LooseFiles};
 use super::new_images::NewImages;
 use super::options::{Options, Within};
 use super::report::{self, About, FileRow, Work};
@@ -60,8 +61,8 @@ pub(crate) struct Editor<'a> {
     pub(crate) decide: &'a Decide<'a>,
     /// The images that are needed of members of packages.
     pub(crate) keep: Keep<'a>,
-    /// Files of kernel databases are deleted that this rule drops.
-    pub(crate) databases: Option<&'a Rule>,
+    /// Files of kernel databases and loose images for other GPUs are deleted.
+    pub(crate) databases: Option<Databases<'a>>,
     /// The lists of installed packages that the files are in.
     pub(crate) lists: Lists,
     /// The most bytes that may be held beside the file that is edited now, those of its member, and those of new members.
@@ -114,8 +115,18 @@ impl<'a> Editor<'a> {
         if is_written {
             self.lists.find_journals(inputs.files());
         }
-        let (going, staying): (Vec<&Input>, Vec<&Input>) =
-            inputs.files().iter().partition(|file| self.goes(file));
+        let loose = self.find_loose(&inputs)?;
+        let (going, staying): (Vec<&Input>, Vec<&Input>) = inputs
+            .files()
+            .iter()
+            .filter(|file| !loose.stays(file))
+            .partition(|file| self.goes(file, &loose));
+        left.extend(loose.left.iter().cloned());
+        loose.notes.iter().for_each(|note| messages::note(note));
+        for fault in &loose.faults {
+            messages::error(fault);
+            outcome = Outcome::Faults;
+        }
         let staying = staying.into_iter().map(|file| (file, false));
         for (input, is_going) in staying.chain(going.into_iter().map(|file| (file, true))) {
             let name = input.name();
@@ -136,6 +147,9 @@ impl<'a> Editor<'a> {
             match edited {
                 Ok(edited) => {
                     for mut row in edited {
+                        if loose.keeps(file) && !row.changed {
+                            row.notes.clear();
+                        }
                         self.compare_unchanged(file, &mut row);
                         row.messages(self.work, file.is_named() && row.about == About::File);
                         edited_files.push(input);
@@ -166,6 +180,11 @@ impl<'a> Editor<'a> {
                     outcome = Outcome::Faults;
                 }
             }
+        }
+        if outcome == Outcome::Clean
+            && let Some(note) = loose.note(&inputs, self.options.limits.max_input)
+        {
+            messages::note(&note);
         }
         if !self.lists.finish(is_written) {
             outcome = Outcome::Faults;
@@ -226,9 +245,14 @@ impl<'a> Editor<'a> {
         file.open(self.options.limits.max_input)
     }
 
-    /// Returns whether a file is one of a kernel database, and is deleted. One that cannot be read is not.
-    fn goes(&self, file: &Input) -> bool {
-        let Some(rule) = self.databases.filter(|_| !file.is_named()) else { return false };
+    /// Returns whether a file is a loose image or one of a kernel database, and is deleted. One that cannot be read is not.
+    fn goes(&self, file: &Input, loose: &LooseFiles) -> bool {
+        if loose.goes(file) {
+            return true;
+        }
+        let Some(Databases { rule, .. }) = self.databases.filter(|_| !file.is_named()) else {
+            return false;
+        };
         let Some(path) = file.real() else { return false };
         let Some(database) = rule.database(&path.to_string_lossy()) else { return false };
         let limits = &self.options.limits;

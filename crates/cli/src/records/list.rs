@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use device_select::few;
 use gpu_packages::{FileHashes, InstalledList, InstalledNotes};
 
 use tool_kit::directory::Held;
@@ -119,8 +120,8 @@ impl List {
 
     fn tell(&self, what: &str, rows: &[&Vec<u8>]) {
         if !rows.is_empty() {
-            let rows: Vec<_> = rows.iter().map(|row| String::from_utf8_lossy(row)).collect();
-            report::note(&format_args!("{self}: {what}: {}", rows.join(", ")));
+            let rows = few(rows.iter().map(|row| String::from_utf8_lossy(row)));
+            report::note(&format_args!("{self}: {what}: {rows}"));
         }
     }
 
