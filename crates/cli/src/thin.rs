@@ -9,7 +9,7 @@ use device_select::{Decision, Missing, Rule, Wanted, is_host, names};
 use fat_edit::EditableFile;
 use fat_object::{FileFormat, ImageInfo};
 
-use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Work};
+use crate::edit::{Databases, Editor, Options, Subject, Uneditable, Wishes, Work};
 use crate::package::Images;
 use crate::suggest;
 use tool_kit::Outcome;
@@ -132,7 +132,11 @@ impl Thinning<'_> {
         let decide = |subject: &Subject<'_>| self.decide(subject);
         run(Editor {
             keep: Keep::Needed(&images),
-            databases: self.permits.databases.then_some(self.rule),
+            databases: self.permits.databases.then_some(Databases {
+                rule: self.rule,
+                allow_missing: self.permits.missing,
+                allow_empty: self.permits.empty,
+            }),
             ..Editor::new(files, self.options, Work::Edit, &decide)
         })
     }

@@ -15,6 +15,7 @@
 //! | whether ROCm's loader finds the code of libraries that are split into kernel packs | [`PackAnswer`], [`PackSet`] |
 //! | what to keep for some devices, and what may go | [`Rule`], [`Decision`] |
 //! | sums of device code by kind, and by what a rule says of it | [`Tally`] |
+//! | which files of a database may go | [`Database`], [`LoosePlace`] |
 //! | which images somebody asks for, and what to say if there are none | [`ImageFilter`] |
 //! | products, their processors and PCI IDs | [`Product`] |
 //! | the GPUs of a machine, from what its files say | [`Machine`], [`Gpus`] |
@@ -92,6 +93,8 @@ mod fit;
 #[cfg(feature = "files")]
 mod kernels;
 #[cfg(feature = "files")]
+mod loose;
+#[cfg(feature = "files")]
 mod near;
 #[cfg(feature = "files")]
 mod pack_set;
@@ -142,6 +145,8 @@ pub use few::few;
 pub use few::{each_once, names};
 #[cfg(feature = "files")]
 pub use filter::{ImageFilter, PassedOver};
+#[cfg(feature = "files")]
+pub use loose::{LooseImage, LoosePlace, PlaceVerdict};
 pub use machine::{Gpu, Gpus, Machine, NoGpu, driver_version, kfd_processor, version_of};
 pub use memory::{LoadError, LoadErrorKind, load};
 #[cfg(feature = "files")]

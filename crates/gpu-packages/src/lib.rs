@@ -92,6 +92,7 @@
 #![deny(missing_docs, missing_debug_implementations)]
 
 mod ar;
+mod checksums;
 mod codec;
 mod compression;
 mod conda;
@@ -122,6 +123,7 @@ mod walk;
 mod wheel;
 mod zip;
 
+pub use checksums::checksum_names;
 pub use codec::Codec;
 pub use compression::{Compression, Encoder};
 pub use deb::{DebRecords, set_installed_size};

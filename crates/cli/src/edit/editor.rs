@@ -10,6 +10,7 @@ use device_select::{Rule, SplitLibrary, Tally};
 use fat_edit::{EditPlan, EditableFile, ErrorKind, NamedImages, survey, survey_closed};
 use gpu_packages::wheel_file_name;
 
+use super::loose::{Databases, LooseFiles};
 use super::new_images::NewImages;
 use super::options::{Options, Within};
 use super::report::{About, FileRow, Stays, Work};
@@ -62,8 +63,8 @@ pub(crate) struct Editor<'a> {
     pub(crate) keep: Keep<'a>,
     /// Sums are taken by this rule, and files that are refused stay.
     pub(crate) shrinks: Option<&'a Rule>,
-    /// Files of kernel databases are deleted that this rule drops.
-    pub(crate) databases: Option<&'a Rule>,
+    /// Files of kernel databases and loose images for other GPUs are deleted.
+    pub(crate) databases: Option<Databases<'a>>,
     /// The lists of installed packages that the files are in.
     pub(crate) lists: Lists,
     /// The most bytes that may be held beside the file that is edited now, those of its member, and those of new members.
@@ -122,8 +123,18 @@ impl<'a> Editor<'a> {
         if is_written {
             self.lists.find_journals(inputs.files());
         }
-        let (going, staying): (Vec<&Input>, Vec<&Input>) =
-            inputs.files().iter().partition(|file| self.goes(file));
+        let loose = self.find_loose(&inputs)?;
+        let (going, staying): (Vec<&Input>, Vec<&Input>) = inputs
+            .files()
+            .iter()
+            .filter(|file| !loose.stays(file))
+            .partition(|file| self.goes(file, &loose));
+        loose.left.iter().for_each(|place| reporter.leave(place));
+        loose.notes.iter().for_each(|note| reporter.say(&Message::Note(note.clone())));
+        for fault in &loose.faults {
+            reporter.say(&Message::Error(fault.clone()));
+            reporter.fail();
+        }
         let staying = staying.into_iter().map(|file| (file, false));
         for (file, is_going) in staying.chain(going.into_iter().map(|file| (file, true))) {
             if is_going && reporter.outcome() == Outcome::Faults {
@@ -132,10 +143,15 @@ impl<'a> Editor<'a> {
                 break;
             }
             let progress = Progress::start(&format!("{} {}", self.work.doing(), file.name()));
-            let edited = self.edit_one(file, is_going);
+            let edited = self.edit_one(file, is_going, &loose);
             drop(progress);
             self.lists.take_said().iter().for_each(|message| reporter.say(message));
             reporter.take(file, edited)?;
+        }
+        if reporter.outcome() == Outcome::Clean
+            && let Some(note) = loose.note(&inputs, self.options.limits.max_input)
+        {
+            reporter.say(&Message::Note(note));
         }
         if !self.lists.finish(is_written) {
             reporter.fail();
@@ -145,7 +161,12 @@ impl<'a> Editor<'a> {
     }
 
     /// Edits a file, or deletes it. A library whose device code is in kernel packs fails as one.
-    fn edit_one(&mut self, file: &Input, is_going: bool) -> Result<Vec<FileRow>, Failure> {
+    fn edit_one(
+        &mut self,
+        file: &Input,
+        is_going: bool,
+        loose: &LooseFiles,
+    ) -> Result<Vec<FileRow>, Failure> {
         let file = &file.held(self.open(file));
         let edited = if file.is_member() {
             Err("members are edited with their package: name that".to_owned().into())
@@ -173,6 +194,9 @@ impl<'a> Editor<'a> {
         })?;
         if self.options.output.in_place {
             for row in &mut rows {
+                if loose.keeps(file) && !row.changed {
+                    row.notes.clear();
+                }
                 self.compare_unchanged(file, row);
                 row.distributions = self.lists.distributions(file);
             }
@@ -206,9 +230,14 @@ impl<'a> Editor<'a> {
         file.open(self.options.limits.max_input)
     }
 
-    /// Returns whether a file is one of a kernel database, and is deleted. One that cannot be read is not.
-    fn goes(&self, file: &Input) -> bool {
-        let Some(rule) = self.databases.filter(|_| !file.is_named()) else { return false };
+    /// Returns whether a file is a loose image or one of a kernel database, and is deleted. One that cannot be read is not.
+    fn goes(&self, file: &Input, loose: &LooseFiles) -> bool {
+        if loose.goes(file) {
+            return true;
+        }
+        let Some(Databases { rule, .. }) = self.databases.filter(|_| !file.is_named()) else {
+            return false;
+        };
         let Some(path) = file.real() else { return false };
         let Some(database) = rule.database(&path.to_string_lossy()) else { return false };
         let limits = &self.options.limits;

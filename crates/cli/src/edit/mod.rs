@@ -2,6 +2,7 @@
 
 mod editor;
 mod incoming;
+mod loose;
 mod new_images;
 mod options;
 mod package;
@@ -13,6 +14,7 @@ mod words;
 
 pub(crate) use editor::{Editor, Subject};
 pub(crate) use incoming::Incoming;
+pub(crate) use loose::Databases;
 pub(crate) use new_images::NewImages;
 pub(crate) use options::{Options, Uneditable, Within};
 pub(crate) use report::Work;

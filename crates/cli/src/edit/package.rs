@@ -1,5 +1,6 @@
 //! Edits of packages: their members are edited, and their records corrected.
 
+use std::collections::HashSet;
 use std::io::{self, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +38,8 @@ struct Edited<'a> {
     /// Findings of the package that are allowed.
     warnings: Vec<String>,
     members: Members,
+    /// The names of loose images that are left out.
+    loose: HashSet<Vec<u8>>,
 }
 
 /// The members of a package, with what became of each.
@@ -77,6 +80,7 @@ impl Editor<'_> {
             dry_run,
             warnings: Vec::new(),
             members: Members::default(),
+            loose: self.loose_members(package)?,
         };
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
@@ -154,7 +158,9 @@ impl Editor<'_> {
         edited.allow(allow(self.options, edit.findings()), edit.findings())?;
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
-            if self.zip_member_goes((zip, at), &name, reader)? {
+            if edited.loose.contains(member.name())
+                || self.zip_member_goes((zip, at), &name, reader)?
+            {
                 edit.remove(at);
                 edited.delete(&name, member.size());
                 continue;
@@ -185,7 +191,7 @@ impl Editor<'_> {
         reader: Positioned<'_>,
     ) -> Result<bool, Failure> {
         let is_file = |member: &ZipMember| !member.is_directory() && !member.is_symlink();
-        let database = self.databases.and_then(|rule| rule.database(name));
+        let database = self.databases.and_then(|it| it.rule.database(name));
         if database.is_none() || !zip.members().get(at).is_some_and(is_file) {
             return Ok(false);
         }
@@ -195,8 +201,8 @@ impl Editor<'_> {
     }
 
     fn store_goes(&self, database: Option<&Database>, store: &Store) -> Result<bool, Failure> {
-        let (Some(rule), Some(database)) = (self.databases, database) else { return Ok(false) };
-        Ok(rule.drops_database(database, store.reader(), &self.walk())?)
+        let (Some(it), Some(database)) = (self.databases, database) else { return Ok(false) };
+        Ok(it.rule.drops_database(database, store.reader(), &self.walk())?)
     }
 
     fn edit_zip_member(
@@ -343,8 +349,13 @@ impl Editor<'_> {
         // The status of the member that is written last.
         let mut status = None;
         let change = |name: &[u8], original: &mut Original<'_>| {
+            let is_loose = edited.loose.contains(name);
             let name = text(name);
-            let database = self.databases.and_then(|rule| rule.database(&name));
+            if is_loose {
+                edited.delete(&name, original.size());
+                return Ok(Some(Replacement::removal()));
+            }
+            let database = self.databases.and_then(|it| it.rule.database(&name));
             let is_about = edited.is_about(&name, original.head());
             if database.is_none() && !is_about {
                 return Ok(None);

@@ -1,6 +1,6 @@
 //! Reports of edits, as tables and as JSON.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -213,6 +213,12 @@ impl FileRow {
         FileRow { file, output, changed: true, deleted: true, size_before, ..FileRow::default() }
     }
 
+    /// Returns the directory or the package that the file lies in.
+    fn directory(&self) -> &str {
+        let ends: &[char] = if self.about == About::Member { &['/', ':'] } else { &['/'] };
+        self.file.rsplit_once(ends).map_or(".", |(directory, _)| directory)
+    }
+
     /// Says that the file is a member of a package.
     pub(super) fn of_package(self, dry_run: bool) -> Self {
         FileRow { dry_run, about: About::Member, ..self }
@@ -342,8 +348,8 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
     }
     let mut out = style::stdout();
     let mut table = sizes("FILE");
-    for file in &changed {
-        add_sizes(&mut table, &file.file, &[file]);
+    for (name, files) in lines(&changed) {
+        add_sizes(&mut table, &name, &files);
     }
     if changed.len() > 1 {
         let dry = if changed.iter().any(|row| row.dry_run) { ", not written" } else { "" };
@@ -355,6 +361,25 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
         print_heading(&mut out, row)?;
     }
     out.flush()
+}
+
+/// Returns the lines of a table of files: one for each, and one for deleted files of one directory.
+fn lines<'r>(rows: &[&'r FileRow]) -> Vec<(String, Vec<&'r FileRow>)> {
+    let mut lines: Vec<(String, Vec<&FileRow>)> = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for row in rows {
+        let next = lines.len();
+        let at = if row.deleted { *known.entry(row.directory()).or_insert(next) } else { next };
+        match lines.get_mut(at) {
+            Some((name, files)) => {
+                files.push(row);
+                *name =
+                    format!("{}: {} for other GPUs", row.directory(), style::files(files.len()));
+            }
+            None => lines.push((row.file.clone(), vec![row])),
+        }
+    }
+    lines
 }
 
 /// Prints a line for each installed distribution that has changed files.

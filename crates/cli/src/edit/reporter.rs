@@ -22,6 +22,9 @@ pub(crate) trait Reporter {
     /// An error ends the command at once: standard output was closed early.
     fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()>;
 
+    /// Takes the name of a place whose files have nothing for the targets of the command.
+    fn leave(&mut self, place: &str);
+
     /// Takes a message that is not about one file.
     fn say(&mut self, message: &Message) {
         message.print();
@@ -81,6 +84,10 @@ impl Reporter for FullReport<'_> {
             }
         }
         Ok(())
+    }
+
+    fn leave(&mut self, place: &str) {
+        self.left.push(place.to_owned());
     }
 
     fn fail(&mut self) {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use device_select::{CodeSizes, Rule, Shrunk, Stay};
+use device_select::{CodeSizes, Rule, Shrunk, Stay, Tally};
 use serde::Serialize;
 
 use super::options::Options;
@@ -145,6 +145,10 @@ impl Reporter for ShortReport<'_> {
             }
         }
         Ok(())
+    }
+
+    fn leave(&mut self, place: &str) {
+        self.shrunk.leave(&Tally::default(), place);
     }
 
     fn say(&mut self, message: &Message) {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use device_select::few;
 use gpu_packages::{FileHashes, InstalledList, InstalledNotes};
 
 use tool_kit::directory::Held;
@@ -123,8 +124,8 @@ impl List {
     }
 
     fn note_of(&self, what: &str, rows: &[&Vec<u8>]) -> Option<Message> {
-        let names = || rows.iter().map(|row| String::from_utf8_lossy(row)).collect::<Vec<_>>();
-        (!rows.is_empty()).then(|| Message::Note(format!("{self}: {what}: {}", names().join(", "))))
+        let names = || few(rows.iter().map(|row| String::from_utf8_lossy(row)));
+        (!rows.is_empty()).then(|| Message::Note(format!("{self}: {what}: {}", names())))
     }
 
     /// Takes over the notes of an interrupted run that are true, and returns their rows.
