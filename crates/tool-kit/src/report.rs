@@ -12,6 +12,28 @@ use crate::style::{ERROR, NOTE, Style, Text, WARNING, printable_lines, text};
 /// The name of the tool in messages.
 pub const OFFLOAD: &str = "offload";
 
+/// A message of `offload` that is printed later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// An error.
+    Error(String),
+    /// A warning.
+    Warning(String),
+    /// A note.
+    Note(String),
+}
+
+impl Message {
+    /// Prints the message.
+    pub fn print(&self) {
+        match self {
+            Message::Error(text) => error(text),
+            Message::Warning(text) => warning(text),
+            Message::Note(text) => note(text),
+        }
+    }
+}
+
 /// Prints an error of `offload`.
 pub fn error(message: &dyn Display) {
     error_of(OFFLOAD, message);

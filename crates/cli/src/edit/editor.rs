@@ -13,11 +13,10 @@ use gpu_packages::wheel_file_name;
 use super::loose::{Databases, LooseFiles};
 use super::new_images::NewImages;
 use super::options::{Options, Within};
-use super::report::{self, About, FileRow, Work};
+use super::report::{About, FileRow, Work};
+use super::reporter::{FullReport, Reporter};
 use super::wishes::Wishes;
-use super::words::{
-    allow, describe, explain, is_about_hash, left_alone, no_wheel, refused, unclear,
-};
+use super::words::{allow, describe, explain, is_about_hash, no_wheel, refused, unclear};
 use crate::inputs::{Input, Inputs};
 use crate::package::Package;
 use crate::records::Lists;
@@ -28,8 +27,9 @@ use tool_kit::opened::Opened;
 use tool_kit::output::{How, Name, Outputs, is_same};
 use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
+use tool_kit::report::{self as messages, Message};
 use tool_kit::store::Keep;
-use tool_kit::{Outcome, report as messages, style};
+use tool_kit::{Outcome, style};
 
 /// A file to be edited, for who decides how.
 pub(crate) struct Subject<'a> {
@@ -93,8 +93,14 @@ impl<'a> Editor<'a> {
         }
     }
 
-    /// Edits each file by itself.
-    pub(crate) fn run(mut self) -> io::Result<Outcome> {
+    /// Edits each file by itself, and reports all of them.
+    pub(crate) fn run(self) -> io::Result<Outcome> {
+        let mut reporter = FullReport::new(self.options, self.work);
+        self.run_with(&mut reporter)
+    }
+
+    /// Edits each file by itself. The reporter gets the results in the order of the files.
+    pub(crate) fn run_with(mut self, reporter: &mut dyn Reporter) -> io::Result<Outcome> {
         let inputs = Inputs::find(self.files);
         if let Some(fault) = self.options.output.fault(self.files) {
             tool_kit::arguments::usage(fault);
@@ -106,11 +112,9 @@ impl<'a> Editor<'a> {
             messages::error(&format_args!("{directory}: Is a directory; expected --in-place"));
             return Ok(Outcome::Faults);
         }
-        let mut outcome = if inputs.have_faults() { Outcome::Faults } else { Outcome::Clean };
-        let mut rows = Vec::new();
-        // Files with code for other GPUs than those of the command.
-        let mut left = Vec::new();
-        let mut edited_files = Vec::new();
+        if inputs.have_faults() {
+            reporter.fail();
+        }
         let is_written = self.options.output.in_place && !self.options.output.dry_run;
         if is_written {
             self.lists.find_journals(inputs.files());
@@ -121,102 +125,68 @@ impl<'a> Editor<'a> {
             .iter()
             .filter(|file| !loose.stays(file))
             .partition(|file| self.goes(file, &loose));
-        left.extend(loose.left.iter().cloned());
-        loose.notes.iter().for_each(|note| messages::note(note));
-        for fault in &loose.faults {
-            messages::error(fault);
-            outcome = Outcome::Faults;
+        if loose.said.iter().any(|message| matches!(message, Message::Error(_))) {
+            reporter.fail();
         }
+        loose.said.iter().for_each(|message| reporter.say(message));
         let staying = staying.into_iter().map(|file| (file, false));
-        for (input, is_going) in staying.chain(going.into_iter().map(|file| (file, true))) {
-            let name = input.name();
-            if is_going && outcome == Outcome::Faults {
-                messages::error(&"no file was deleted, as others could not be edited");
+        for (file, is_going) in staying.chain(going.into_iter().map(|file| (file, true))) {
+            if is_going && reporter.outcome() == Outcome::Faults {
+                let text = "no file was deleted, as others could not be edited";
+                reporter.say(&Message::Error(text.to_owned()));
                 break;
             }
-            let progress = Progress::start(&format!("{} {name}", self.work.doing()));
-            let file = &input.held(self.open(input));
-            let edited = match is_going {
-                _ if file.is_member() => {
-                    Err("members are edited with their package: name that".to_owned().into())
-                }
-                true => self.delete(file).map(|row| vec![row]),
-                false => self.edit_any(file),
-            };
+            let progress = Progress::start(&format!("{} {}", self.work.doing(), file.name()));
+            let edited = self.edit_one(file, is_going);
             drop(progress);
-            match edited {
-                Ok(edited) => {
-                    for mut row in edited {
-                        if loose.keeps(file) && !row.changed {
-                            row.notes.clear();
-                        }
-                        self.compare_unchanged(file, &mut row);
-                        row.messages(self.work, file.is_named() && row.about == About::File);
-                        edited_files.push(input);
-                        rows.push(row);
-                    }
+            let edited = edited.map(|mut rows| {
+                if loose.keeps(file) {
+                    rows.iter_mut().filter(|row| !row.changed).for_each(|row| row.notes.clear());
                 }
-                Err(Failure::NoCode) if !file.is_named() => {}
-                Err(Failure::NotConcerned(_)) if !file.is_named() => left.push(name.to_owned()),
-                Err(failure) => {
-                    if let Some(host) = file.split_host() {
-                        if file.is_named() {
-                            messages::error(&format_args!("{name}: {}", host.describe()));
-                            outcome = Outcome::Faults;
-                        }
-                        continue;
-                    }
-                    let complaints = failure.complaints()?;
-                    // A long list of such files does not help.
-                    const MOST: usize = 5;
-                    for complaint in complaints.iter().take(MOST) {
-                        // Members of a package are named by it and their path.
-                        let colon = if complaint.starts_with(':') { "" } else { ": " };
-                        messages::error(&format_args!("{name}{colon}{complaint}"));
-                    }
-                    if let Some(more) = complaints.len().checked_sub(MOST).filter(|&n| n > 0) {
-                        messages::error(&format_args!("{name}: ... and {more} more"));
-                    }
-                    outcome = Outcome::Faults;
-                }
-            }
+                rows
+            });
+            self.lists.take_said().iter().for_each(|message| reporter.say(message));
+            reporter.take(file, edited)?;
         }
-        if outcome == Outcome::Clean
+        if reporter.outcome() == Outcome::Clean
             && let Some(note) = loose.note(&inputs, self.options.limits.max_input)
         {
-            messages::note(&note);
+            reporter.say(&Message::Note(note));
         }
         if !self.lists.finish(is_written) {
-            outcome = Outcome::Faults;
+            reporter.fail();
         }
-        if !left.is_empty() {
-            let has_packs = left.iter().any(|name| name.ends_with(".kpack"));
-            let advice = if has_packs { " (--databases deletes kernel packs)" } else { "" };
-            messages::note(&format_args!("{}{advice}", left_alone(&left)));
-        }
-        if directory.is_some() && rows.is_empty() && outcome == Outcome::Clean {
-            messages::error(&"no file with device code to edit");
-            outcome = Outcome::Faults;
-        }
-        if self.options.output.json {
-            tool_kit::json::print(&rows)?;
-        } else if self.options.output.is_stdout() {
-            // The new file is there.
-        } else if directory.is_some() || rows.iter().any(|row| row.about != About::File) {
-            report::print_files(&rows)?;
-            let distributions = if self.options.output.in_place {
-                self.lists.distributions(&edited_files)
-            } else {
-                Vec::new()
-            };
-            report::print_packages(distributions.iter().map(|(name, files)| {
-                let files = files.iter().filter_map(|&at| rows.get(at));
-                (&**name, files.collect())
-            }))?;
+        self.lists.take_said().iter().for_each(|message| reporter.say(message));
+        reporter.end(directory.is_some())
+    }
+
+    /// Edits a file, or deletes it. A library whose device code is in kernel packs fails as one.
+    fn edit_one(&mut self, file: &Input, is_going: bool) -> Result<Vec<FileRow>, Failure> {
+        let file = &file.held(self.open(file));
+        let edited = if file.is_member() {
+            Err("members are edited with their package: name that".to_owned().into())
+        } else if is_going {
+            self.delete(file).map(|row| vec![row])
         } else {
-            report::print(&rows, self.work)?;
+            self.edit_any(file)
+        };
+        let mut rows = edited.map_err(|failure| {
+            if matches!(failure, Failure::NotConcerned(_)) && !file.is_named() {
+                return failure;
+            }
+            match file.split_host() {
+                Some(host) if file.is_named() => host.describe().into(),
+                Some(_) => Failure::NoCode,
+                None => failure,
+            }
+        })?;
+        if self.options.output.in_place {
+            for row in &mut rows {
+                self.compare_unchanged(file, row);
+                row.distributions = self.lists.distributions(file);
+            }
         }
-        Ok(outcome)
+        Ok(rows)
     }
 
     /// Edits a file, or the members of a package.
@@ -317,7 +287,7 @@ impl<'a> Editor<'a> {
 
     /// Warns of a file that stays, and has another size than the lists that it is in say.
     fn compare_unchanged(&mut self, file: &Input, row: &mut FileRow) {
-        if self.options.output.in_place && !row.changed && row.about == About::File {
+        if !row.changed && row.about == About::File {
             let faults = self.lists.unchanged(file, row.size_before);
             let faults = faults.iter().map(|fault| format!("{fault}; its row is left as it is"));
             row.warnings.extend(faults);

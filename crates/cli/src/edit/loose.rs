@@ -9,19 +9,21 @@ use device_select::{LooseImage, LoosePlace, PlaceVerdict, Rule, few};
 use gpu_packages::{Member, PackageKind, checksum_names};
 
 use super::editor::Editor;
+use super::words::left_alone;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::Package;
 use tool_kit::budget::{Account, Budget};
 use tool_kit::failure::Failure;
 use tool_kit::opened::MaxInput;
+use tool_kit::report::Message;
 use tool_kit::store::{Keep, Store};
 use tool_kit::{input, parallel};
 
 /// The most bytes of a list of checksums that are read.
 const MOST_OF_LIST: u64 = 16 << 20;
 
-/// What is deleted beside edits.
+/// The deletion of files that are for other GPUs as a whole.
 #[derive(Clone, Copy)]
 pub(crate) struct Databases<'a> {
     pub(crate) rule: &'a Rule,
@@ -37,10 +39,7 @@ pub(super) struct LooseFiles {
     going: HashSet<PathBuf>,
     staying: HashSet<PathBuf>,
     kept: HashSet<PathBuf>,
-    /// Places with nothing for the targets of the rule.
-    pub(super) left: Vec<String>,
-    pub(super) faults: Vec<String>,
-    pub(super) notes: Vec<String>,
+    pub(super) said: Vec<Message>,
 }
 
 /// A loose image of a directory.
@@ -142,7 +141,7 @@ impl Databases<'_> {
         // The edit complains of members that cannot be read.
         let mut take = |result: Result<(Vec<u8>, Option<LooseImage>), _>| {
             if let Ok((name, image)) = result {
-                // Of several members of one name all stay.
+                // All members of one name stay if there are several.
                 found.entry(name).and_modify(|image| *image = None).or_insert(image);
             }
             ControlFlow::Continue(())
@@ -169,10 +168,10 @@ impl Editor<'_> {
             found.extend(image.map(|image| Found { file, image, place }));
             io::Result::Ok(())
         })?;
-        let loose: Vec<&Input> = found.iter().map(|one| one.file).collect();
-        for (name, positions) in self.lists.distributions(&loose) {
-            for at in positions {
-                found.get_mut(at).into_iter().for_each(|one| one.place.clone_from(&name));
+        for one in &mut found {
+            // The first one counts if several have it.
+            if let Some((_, name)) = self.lists.distributions(one.file).into_iter().next() {
+                one.place = name;
             }
         }
         let mut places: BTreeMap<String, LoosePlace> = BTreeMap::new();
@@ -185,16 +184,18 @@ impl Editor<'_> {
                 Ok(true) => {
                     thinned.insert(name);
                     let also = Some(place.also_keeps()).filter(|also| !also.is_empty());
-                    all.notes.extend(also.map(|also| {
-                        format!("{name}: also keeps {also}, which the GPUs could load (--exact does not)")
+                    all.said.extend(also.map(|also| {
+                        let why = "which the GPUs could load (--exact does not)";
+                        Message::Note(format!("{name}: also keeps {also}, {why}"))
                     }));
                 }
                 Ok(false) => {
                     let images = place.images();
                     let advice = "--allow-missing --allow-empty deletes them";
-                    all.left.push(format!("{name} ({images} loose images; {advice})"));
+                    let place = format!("{name} ({images} loose images; {advice})");
+                    all.said.push(Message::Note(left_alone(&[place])));
                 }
-                Err(fault) => all.faults.push(format!("{name}: {fault}")),
+                Err(fault) => all.said.push(Message::Error(format!("{name}: {fault}"))),
             }
         }
         for Found { file, image, place } in &found {

@@ -7,6 +7,7 @@ mod new_images;
 mod options;
 mod package;
 mod report;
+mod reporter;
 mod wishes;
 mod words;
 

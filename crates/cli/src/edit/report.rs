@@ -1,8 +1,8 @@
 //! Reports of edits, as tables and as JSON.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fat_edit::{EditNote, EditPlan, EditableFile, TargetChange};
 use fat_object::ContainerKind;
@@ -34,7 +34,7 @@ impl Work {
 
 /// One file in the report.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct FileRow {
+pub(crate) struct FileRow {
     pub(super) file: String,
     pub(super) output: String,
     dry_run: bool,
@@ -57,11 +57,14 @@ pub(super) struct FileRow {
     /// Number of offload binaries that stay plain for their readers.
     #[serde(skip)]
     stay: usize,
+    /// The installed distributions that have the file: the path of the list of each, and the name.
+    #[serde(skip)]
+    pub(super) distributions: BTreeSet<(PathBuf, String)>,
 }
 
 /// The thing that a row is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) enum About {
+pub(crate) enum About {
     #[default]
     File,
     Member,
@@ -309,18 +312,17 @@ fn lines<'r>(rows: &[&'r FileRow]) -> Vec<(String, Vec<&'r FileRow>)> {
     lines
 }
 
-/// Prints a line for each package, which has a name and files.
-pub(super) fn print_packages<'r>(
-    packages: impl Iterator<Item = (&'r str, Vec<&'r FileRow>)>,
-) -> io::Result<()> {
-    let mut out = style::stdout();
-    let mut table = sizes("PACKAGE");
-    let mut is_empty = true;
-    for (name, files) in packages.filter(|(_, files)| files.iter().any(|row| row.changed)) {
-        is_empty = false;
-        add_sizes(&mut table, name, &files);
+/// Prints a line for each installed distribution that has changed files.
+pub(super) fn print_distributions(rows: &[FileRow]) -> io::Result<()> {
+    let mut named: BTreeMap<_, Vec<&FileRow>> = BTreeMap::new();
+    for row in rows {
+        row.distributions.iter().for_each(|one| named.entry(one).or_default().push(row));
     }
-    if !is_empty {
+    named.retain(|_, files| files.iter().any(|row| row.changed));
+    let mut out = style::stdout();
+    if !named.is_empty() {
+        let mut table = sizes("PACKAGE");
+        named.iter().for_each(|((_, name), files)| add_sizes(&mut table, name, files));
         show!(out)?;
         table.print(&mut out, "", style::terminal_width())?;
     }

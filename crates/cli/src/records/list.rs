@@ -9,10 +9,11 @@ use device_select::few;
 use gpu_packages::{FileHashes, InstalledList, InstalledNotes};
 
 use tool_kit::directory::Held;
+use tool_kit::input;
 use tool_kit::listed::{Journal, ListPlace};
 use tool_kit::positioned::Positioned;
+use tool_kit::report::Message;
 use tool_kit::stamp::Stamp;
-use tool_kit::{input, report};
 
 /// A list of the files of one distribution.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ impl List {
             "{}: the distribution is signed, and a change makes the signature invalid (--drop-signature drops the signature)",
             signature.path().display()
         );
-        Err(io::Error::other(text))
+        Err(io::Error::new(io::ErrorKind::InvalidData, text))
     }
 
     /// Returns the files that sign the list.
@@ -95,10 +96,14 @@ impl List {
         Ok(found)
     }
 
-    /// Writes the list with the new rows of edited files, and removes the journal.
-    pub(super) fn finish(&mut self, drops_signatures: bool) -> io::Result<()> {
+    /// Writes the list with the new rows of edited files, and removes the journal. Adds what is to be said about it.
+    pub(super) fn finish(
+        &mut self,
+        drops_signatures: bool,
+        said: &mut Vec<Message>,
+    ) -> io::Result<()> {
         let repaired = if self.journal.is_left() || !self.changes.is_empty() {
-            self.repair()?
+            self.repair(said)?
         } else {
             BTreeSet::new()
         };
@@ -108,32 +113,30 @@ impl List {
                 self.text.change(row, new.as_ref())?;
             }
             for lost in self.at.replace(self.stamp, &self.text.to_vec())? {
-                report::warning(&format_args!("{self}: {lost}"));
+                said.push(Message::Warning(format!("{self}: {lost}")));
             }
             let (repaired, edited): (Vec<&Vec<u8>>, Vec<&Vec<u8>>) =
                 self.changes.keys().partition(|row| repaired.contains(*row));
-            self.tell("sizes and hashes corrected", &edited);
-            self.tell("corrected after an interrupted run", &repaired);
+            said.extend(self.note_of("sizes and hashes corrected", &edited));
+            said.extend(self.note_of("corrected after an interrupted run", &repaired));
         }
         self.journal.remove()
     }
 
-    fn tell(&self, what: &str, rows: &[&Vec<u8>]) {
-        if !rows.is_empty() {
-            let rows = few(rows.iter().map(|row| String::from_utf8_lossy(row)));
-            report::note(&format_args!("{self}: {what}: {rows}"));
-        }
+    fn note_of(&self, what: &str, rows: &[&Vec<u8>]) -> Option<Message> {
+        let names = || few(rows.iter().map(|row| String::from_utf8_lossy(row)));
+        (!rows.is_empty()).then(|| Message::Note(format!("{self}: {what}: {}", names())))
     }
 
     /// Takes over the notes of an interrupted run that are true, and returns their rows.
-    fn repair(&mut self) -> io::Result<BTreeSet<Vec<u8>>> {
+    fn repair(&mut self, said: &mut Vec<Message>) -> io::Result<BTreeSet<Vec<u8>>> {
         let mut repaired = BTreeSet::new();
         let notes = std::mem::take(&mut self.notes);
         for row in notes.paths() {
             if self.changes.contains_key(row) {
                 continue;
             }
-            let Some(new) = self.state(row, &notes)? else { continue };
+            let Some(new) = self.state(row, &notes, said)? else { continue };
             self.changes.insert(row.to_vec(), new);
             repaired.insert(row.to_vec());
         }
@@ -145,6 +148,7 @@ impl List {
         &mut self,
         row: &[u8],
         notes: &InstalledNotes,
+        said: &mut Vec<Message>,
     ) -> io::Result<Option<Option<FileHashes>>> {
         // A row that leads out of the environment is not followed.
         let Some(path) = Held::resolve(&self.base, &input::path(row)) else { return Ok(None) };
@@ -160,9 +164,9 @@ impl List {
         let is_wrong = !self.text.faults(row, &found).is_empty();
         if is_wrong && !is_written {
             let row = String::from_utf8_lossy(row);
-            report::warning(&format_args!(
+            said.push(Message::Warning(format!(
                 "{self}: {row}: changed since an interrupted run, its row is left as it is"
-            ));
+            )));
         }
         Ok((is_written && is_wrong).then_some(Some(found)))
     }

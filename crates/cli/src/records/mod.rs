@@ -20,9 +20,10 @@ use gpu_packages::{FileHashes, lists_in, sites_in};
 use crate::environment::{Environment, root_and_base, slashed};
 use crate::inputs::Input;
 use list::List;
+use tool_kit::input;
 use tool_kit::listed::{self, Journal};
 use tool_kit::positioned::Positioned;
-use tool_kit::{input, report};
+use tool_kit::report::{self, Message};
 
 /// The lists of all files that are edited, found when they are needed.
 #[derive(Debug, Default)]
@@ -36,6 +37,8 @@ pub(crate) struct Lists {
     pending: Vec<(usize, Vec<u8>, Option<FileHashes>)>,
     drops_signatures: bool,
     has_faults: bool,
+    /// Messages that nobody took yet.
+    said: Vec<Message>,
 }
 
 /// The place of a list, and the list once it was read.
@@ -142,31 +145,23 @@ impl Lists {
         let mut is_well = !self.has_faults;
         for place in self.places.iter_mut().filter(|_| is_written) {
             let Some(Ok(Some(list))) = &mut place.list else { continue };
-            if let Err(error) = list.finish(drops_signatures) {
-                report::error(&format_args!("{list}: {}", report::reason(&error)));
+            if let Err(error) = list.finish(drops_signatures, &mut self.said) {
+                self.said.push(Message::Error(format!("{list}: {}", report::reason(&error))));
                 is_well = false;
             }
         }
         is_well
     }
 
-    /// Returns the names of the distributions that have some of these files, each with the positions of these.
-    pub(crate) fn distributions(&mut self, files: &[&Input]) -> Vec<(String, Vec<usize>)> {
-        let mut found: HashMap<usize, Vec<usize>> = HashMap::new();
-        for (position, file) in files.iter().enumerate() {
-            let lists: BTreeSet<usize> = self.rows_of(file).into_iter().map(|(at, _)| at).collect();
-            for at in lists {
-                found.entry(at).or_default().push(position);
-            }
-        }
-        let mut named: Vec<((PathBuf, String), Vec<usize>)> = Vec::new();
-        for (at, positions) in found {
-            if let Some(list) = self.list(at) {
-                named.push((list.names(), positions));
-            }
-        }
-        named.sort();
-        named.into_iter().map(|((_, name), positions)| (name, positions)).collect()
+    /// Returns the distributions that have the file: the path of each list, and the name.
+    pub(crate) fn distributions(&mut self, file: &Input) -> BTreeSet<(PathBuf, String)> {
+        let rows = self.rows_of(file);
+        rows.iter().filter_map(|(at, _)| self.list(*at).map(|list| list.names())).collect()
+    }
+
+    /// Takes the messages of the work on the lists since the last call.
+    pub(crate) fn take_said(&mut self) -> Vec<Message> {
+        std::mem::take(&mut self.said)
     }
 
     /// Returns the rows of a file, each with the position of its list.
@@ -243,7 +238,7 @@ impl Lists {
             let list = List::read(&place.at, &place.base, &place.real);
             list.map(|list| list.map(Box::new)).map_err(|error| {
                 let (path, reason) = (place.at.path(), report::reason(&error));
-                report::error(&format_args!("{}: {reason}", path.display()));
+                self.said.push(Message::Error(format!("{}: {reason}", path.display())));
                 self.has_faults = true;
             })
         });

@@ -1,0 +1,114 @@
+//! The things said about files that are edited.
+
+use std::io;
+
+use super::options::Options;
+use super::report::{self, About, FileRow, Work};
+use super::words::left_alone;
+use crate::inputs::Input;
+use tool_kit::Outcome;
+use tool_kit::failure::Failure;
+use tool_kit::report::{self as messages, Message};
+
+/// Takes the results of an edit one by one, in the order of the files, and says what is to be said about them.
+pub(crate) trait Reporter {
+    /// Takes the rows of a file that was edited, or of a package and its members, or the reason why it was not.
+    ///
+    /// # Errors
+    ///
+    /// An error ends the command at once: standard output was closed early.
+    fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()>;
+
+    /// Takes a message that is not about one file.
+    fn say(&mut self, message: &Message) {
+        message.print();
+    }
+
+    /// Notes that something failed, and was said.
+    fn fail(&mut self);
+
+    /// Returns whether something failed by now. Then no file is deleted.
+    fn outcome(&self) -> Outcome;
+
+    /// Ends the report, after all files and lists are written. Some files may have been found in directories.
+    fn end(&mut self, has_directory: bool) -> io::Result<Outcome>;
+}
+
+/// Messages for each file, and tables or JSON.
+pub(crate) struct FullReport<'a> {
+    options: &'a Options,
+    work: Work,
+    outcome: Outcome,
+    rows: Vec<FileRow>,
+    /// Files with code for other GPUs than those of the command.
+    left: Vec<String>,
+}
+
+impl<'a> FullReport<'a> {
+    pub(crate) fn new(options: &'a Options, work: Work) -> Self {
+        FullReport { options, work, outcome: Outcome::Clean, rows: Vec::new(), left: Vec::new() }
+    }
+}
+
+impl Reporter for FullReport<'_> {
+    fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()> {
+        let name = file.name();
+        match edited {
+            Ok(rows) => {
+                for row in &rows {
+                    row.messages(self.work, file.is_named() && row.about == About::File);
+                }
+                self.rows.extend(rows);
+            }
+            Err(Failure::NoCode) if !file.is_named() => {}
+            Err(Failure::NotConcerned(_)) if !file.is_named() => self.left.push(name.to_owned()),
+            Err(failure) => {
+                let complaints = failure.complaints()?;
+                // A long list of such files does not help.
+                const MOST: usize = 5;
+                for complaint in complaints.iter().take(MOST) {
+                    // Members of a package are named by it and their path.
+                    let colon = if complaint.starts_with(':') { "" } else { ": " };
+                    messages::error(&format_args!("{name}{colon}{complaint}"));
+                }
+                if let Some(more) = complaints.len().checked_sub(MOST).filter(|&n| n > 0) {
+                    messages::error(&format_args!("{name}: ... and {more} more"));
+                }
+                self.fail();
+            }
+        }
+        Ok(())
+    }
+
+    fn fail(&mut self) {
+        self.outcome = Outcome::Faults;
+    }
+
+    fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    fn end(&mut self, has_directory: bool) -> io::Result<Outcome> {
+        let (rows, left, output) = (&self.rows, &self.left, &self.options.output);
+        if !left.is_empty() {
+            let has_packs = left.iter().any(|name| name.ends_with(".kpack"));
+            let advice = if has_packs { " (--databases deletes kernel packs)" } else { "" };
+            messages::note(&format_args!("{}{advice}", left_alone(left)));
+        }
+        if has_directory && rows.is_empty() && self.outcome == Outcome::Clean {
+            messages::error(&"no file with device code to edit");
+            self.outcome = Outcome::Faults;
+        }
+        if output.json {
+            tool_kit::json::print(rows)?;
+        } else if output.is_stdout() {
+            // The new file is there.
+        } else if has_directory || rows.iter().any(|row| row.about != About::File) {
+            report::print_files(rows)?;
+            report::print_distributions(rows)?;
+        } else {
+            report::print(rows, self.work)?;
+        }
+        Ok(self.outcome)
+    }
+}
