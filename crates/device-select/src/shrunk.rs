@@ -30,7 +30,7 @@ const MOST_NAMES: usize = 3;
 /// shrunk.count_changed();
 /// let lines = shrunk.lines(false);
 /// assert_eq!(lines[0], "26 KiB -> 14 KiB: 12 KiB of code for other GPUs removed from 1 file");
-/// assert_eq!(lines[1], "kept: 3 KiB for gfx1100 (machine code)");
+/// assert_eq!(lines[1], "kept: 3.1 KiB for gfx1100 (machine code)");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -130,7 +130,7 @@ impl Shrunk {
         self.deleted += 1;
     }
 
-    /// Adds bytes of changed files that are whole pages of zeros.
+    /// Adds bytes of changed files that are holes, or can be.
     pub fn add_holes(&mut self, bytes: u64) {
         self.holes = sum(self.holes, bytes);
     }
@@ -161,6 +161,12 @@ impl Shrunk {
     pub fn has_code(&self) -> bool {
         let Tally { kept, unserved, .. } = &self.tally;
         kept.total() > 0 || *unserved > 0
+    }
+
+    /// Returns whether the files are about the GPUs: some code is for them, or a package that was refused may have some.
+    #[must_use]
+    pub fn is_about_gpus(&self) -> bool {
+        self.has_code() || self.stuck.values().any(|one| one.bytes == 0)
     }
 
     /// Returns whether something was to be removed.
@@ -227,11 +233,14 @@ impl Shrunk {
             None => format!("-{}", unit.with_name(after - before)),
         };
         let are = if is_plan { "would be removed" } else { "removed" };
-        let mut text = format!(
-            "{} -> {}: {removed} of code for other GPUs {are}",
-            unit.with_name(before),
-            unit.with_name(after)
-        );
+        let holes = match (self.holes, is_plan) {
+            (0, _) => String::new(),
+            (holes, true) => format!(" ({} of it can be holes)", unit.with_name(holes)),
+            (holes, false) => format!(" ({} of it holes)", unit.with_name(holes)),
+        };
+        let [before, after] = [before, after].map(|size| unit.with_name(size));
+        let mut text =
+            format!("{before} -> {after}{holes}: {removed} of code for other GPUs {are}");
         if self.changed > 0 {
             text += &format!(" from {}", count(self.changed, "file"));
         }
@@ -240,12 +249,6 @@ impl Shrunk {
         }
         if self.deleted > 0 {
             text += &format!("; {} deleted", count(self.deleted, "file"));
-        }
-        if self.holes > 0 {
-            text += &format!(
-                "; {} of what stays are zeros, which take no space on most disks",
-                Unit::of(self.holes).with_name(self.holes)
-            );
         }
         text
     }
@@ -334,27 +337,27 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// A unit of sizes, one for all that are compared.
+/// A unit of sizes, one for all that are compared: a number of bits, and its name.
 #[derive(Clone, Copy)]
 struct Unit(u32, &'static str);
 
 impl Unit {
-    /// Returns the unit in which a size has two digits or more before the point.
+    /// Returns the largest unit in which a size is 1 or more; GiB would hide what a file is.
     fn of(bytes: u64) -> Self {
-        const LEAST: u64 = 10;
-        [Unit(20, "MiB"), Unit(10, "KiB")]
-            .into_iter()
-            .find(|Unit(bits, _)| bytes >> bits >= LEAST)
-            .unwrap_or(Unit(0, "B"))
+        let units = [Unit(20, "MiB"), Unit(10, "KiB")];
+        units.into_iter().find(|Unit(bits, _)| bytes >> bits > 0).unwrap_or(Unit(0, "B"))
     }
 
-    /// Returns a rounded number; of one below a half that it is below 1.
+    /// Returns a rounded number, with a digit after the point if it is below 10.
     fn number(self, bytes: u64) -> String {
         let Unit(bits, _) = self;
-        let half = (1_u64 << bits) >> 1;
-        match (bytes >> bits) + u64::from(bytes & half > 0) {
-            0 if bytes > 0 => "<1".to_owned(),
-            number => grouped(number),
+        let half = (1_u128 << bits) >> 1;
+        let tenths = (u128::from(bytes) * 10 + half) >> bits;
+        match (bytes >> bits) + u64::from(u128::from(bytes) & half > 0) {
+            number if bits == 0 || tenths >= 100 => grouped(number),
+            _ if tenths == 0 && bytes > 0 => "<0.1".to_owned(),
+            _ if tenths % 10 == 0 => (tenths / 10).to_string(),
+            _ => format!("{}.{}", tenths / 10, tenths % 10),
         }
     }
 
@@ -374,8 +377,10 @@ mod tests {
     #[test]
     fn sizes_have_one_unit() {
         assert_eq!(Unit::of(9_340 << 20).with_name(9_340 << 20), "9,340 MiB");
-        assert_eq!(Unit::of(12 << 20).number(1), "<1");
+        assert_eq!(Unit::of(12 << 20).number(1), "<0.1");
+        assert_eq!(Unit::of(12 << 20).number(0), "0");
         assert_eq!(Unit::of(10 << 10).with_name((10 << 10) + 512), "11 KiB");
+        assert_eq!(Unit::of(5644 << 10).with_name(5644 << 10), "5.5 MiB");
         assert_eq!(Unit::of(1023).with_name(1023), "1,023 B");
         assert_eq!(grouped(15_970), "15,970");
         assert_eq!(Unit::of(u64::MAX).with_name(u64::MAX), "17,592,186,044,416 MiB");

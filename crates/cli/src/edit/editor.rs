@@ -6,14 +6,14 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use device_select::SplitLibrary;
+use device_select::{Rule, SplitLibrary, Tally};
 use fat_edit::{EditPlan, EditableFile, ErrorKind, NamedImages, survey, survey_closed};
 use gpu_packages::wheel_file_name;
 
 use super::loose::{Databases, LooseFiles};
 use super::new_images::NewImages;
 use super::options::{Options, Within};
-use super::report::{About, FileRow, Work};
+use super::report::{About, FileRow, Stays, Work};
 use super::reporter::{FullReport, Reporter};
 use super::wishes::Wishes;
 use super::words::{allow, describe, explain, is_about_hash, no_wheel, refused, unclear};
@@ -61,6 +61,8 @@ pub(crate) struct Editor<'a> {
     pub(crate) decide: &'a Decide<'a>,
     /// The images that are needed of members of packages.
     pub(crate) keep: Keep<'a>,
+    /// Sums are taken by this rule, and files that are refused stay.
+    pub(crate) shrinks: Option<&'a Rule>,
     /// Files of kernel databases and loose images for other GPUs are deleted.
     pub(crate) databases: Option<Databases<'a>>,
     /// The lists of installed packages that the files are in.
@@ -85,6 +87,7 @@ impl<'a> Editor<'a> {
             work,
             decide,
             keep: Keep::All,
+            shrinks: None,
             databases: None,
             lists: Lists::dropping_signatures(options.host.drop_signature),
             most_held: 0,
@@ -115,6 +118,7 @@ impl<'a> Editor<'a> {
         if inputs.have_faults() {
             reporter.fail();
         }
+        reporter.start(&inputs);
         let is_written = self.options.output.in_place && !self.options.output.dry_run;
         if is_written {
             self.lists.find_journals(inputs.files());
@@ -125,10 +129,12 @@ impl<'a> Editor<'a> {
             .iter()
             .filter(|file| !loose.stays(file))
             .partition(|file| self.goes(file, &loose));
-        if loose.said.iter().any(|message| matches!(message, Message::Error(_))) {
+        loose.left.iter().for_each(|place| reporter.leave(place));
+        loose.notes.iter().for_each(|note| reporter.say(&Message::Note(note.clone())));
+        for fault in &loose.faults {
+            reporter.say(&Message::Error(fault.clone()));
             reporter.fail();
         }
-        loose.said.iter().for_each(|message| reporter.say(message));
         let staying = staying.into_iter().map(|file| (file, false));
         for (file, is_going) in staying.chain(going.into_iter().map(|file| (file, true))) {
             if is_going && reporter.outcome() == Outcome::Faults {
@@ -137,14 +143,8 @@ impl<'a> Editor<'a> {
                 break;
             }
             let progress = Progress::start(&format!("{} {}", self.work.doing(), file.name()));
-            let edited = self.edit_one(file, is_going);
+            let edited = self.edit_one(file, is_going, &loose);
             drop(progress);
-            let edited = edited.map(|mut rows| {
-                if loose.keeps(file) {
-                    rows.iter_mut().filter(|row| !row.changed).for_each(|row| row.notes.clear());
-                }
-                rows
-            });
             self.lists.take_said().iter().for_each(|message| reporter.say(message));
             reporter.take(file, edited)?;
         }
@@ -161,7 +161,12 @@ impl<'a> Editor<'a> {
     }
 
     /// Edits a file, or deletes it. A library whose device code is in kernel packs fails as one.
-    fn edit_one(&mut self, file: &Input, is_going: bool) -> Result<Vec<FileRow>, Failure> {
+    fn edit_one(
+        &mut self,
+        file: &Input,
+        is_going: bool,
+        loose: &LooseFiles,
+    ) -> Result<Vec<FileRow>, Failure> {
         let file = &file.held(self.open(file));
         let edited = if file.is_member() {
             Err("members are edited with their package: name that".to_owned().into())
@@ -170,6 +175,13 @@ impl<'a> Editor<'a> {
         } else {
             self.edit_any(file)
         };
+        let edited = edited.or_else(|failure| match file.open(self.options.limits.max_input) {
+            Ok(opened) => {
+                let contents = (opened.reader(), opened.metadata().len());
+                self.staying(file.name(), contents, failure).map(|row| vec![row])
+            }
+            Err(_) => Err(failure),
+        });
         let mut rows = edited.map_err(|failure| {
             if matches!(failure, Failure::NotConcerned(_)) && !file.is_named() {
                 return failure;
@@ -182,6 +194,9 @@ impl<'a> Editor<'a> {
         })?;
         if self.options.output.in_place {
             for row in &mut rows {
+                if loose.keeps(file) && !row.changed {
+                    row.notes.clear();
+                }
                 self.compare_unchanged(file, row);
                 row.distributions = self.lists.distributions(file);
             }
@@ -271,8 +286,39 @@ impl<'a> Editor<'a> {
             wishes.warnings.extend(lost);
             wishes.warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
         }
-        let row = FileRow::new(named.name(), &target.path(), &contents, &plan, &wishes);
+        let row = FileRow::new(named.name(), &target.path(), &contents, &plan, &wishes).tallied(
+            self.shrinks,
+            &contents,
+            &plan,
+            &wishes,
+        );
         Ok(row.written(self.options.output.dry_run, replaces))
+    }
+
+    /// Returns the row of a file that stays as it is because it is refused, or has nothing for the targets, where that is no
+    /// failure.
+    ///
+    /// # Errors
+    ///
+    /// The failure. A refused file whose contents were to get another name is one.
+    pub(super) fn staying(
+        &self,
+        name: &str,
+        (file, size): (Positioned<'_>, u64),
+        failure: Failure,
+    ) -> Result<FileRow, Failure> {
+        let output = &self.options.output;
+        let (rule, stays) = match (self.shrinks, failure) {
+            (Some(rule), Failure::NotConcerned(_)) => (rule, Stays::Unconcerned),
+            (Some(rule), Failure::Refused(why)) if output.in_place || output.dry_run => {
+                (rule, Stays::Refused(why.join("; ")))
+            }
+            (_, failure) => return Err(failure),
+        };
+        // What is damaged may have no sums.
+        let listing = fat_object::list(file, &self.walk());
+        let tally = listing.map(|listing| Tally::of(rule, listing.images(), |_| false));
+        Ok(FileRow::staying(name, size, tally.unwrap_or_else(|_| Tally::default()), stays))
     }
 
     /// Returns warnings about a file that is about to be replaced, and differs from the lists that it is in.
@@ -317,7 +363,7 @@ impl<'a> Editor<'a> {
     pub(super) fn unseal(&self, input: &File) -> Result<Option<String>, Failure> {
         let Some(seal) = attributes::seal(input) else { return Ok(None) };
         if !self.options.host.drop_signature {
-            return Err(Failure::from(format!(
+            return Err(Failure::refused(format!(
                 "file is signed ({seal}); the signature would become invalid \
                  (allow editing with --drop-signature)"
             )));

@@ -9,14 +9,12 @@ use device_select::{LooseImage, LoosePlace, PlaceVerdict, Rule, few};
 use gpu_packages::{Member, PackageKind, checksum_names};
 
 use super::editor::Editor;
-use super::words::left_alone;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::Package;
 use tool_kit::budget::{Account, Budget};
 use tool_kit::failure::Failure;
 use tool_kit::opened::MaxInput;
-use tool_kit::report::Message;
 use tool_kit::store::{Keep, Store};
 use tool_kit::{input, parallel};
 
@@ -39,7 +37,10 @@ pub(super) struct LooseFiles {
     going: HashSet<PathBuf>,
     staying: HashSet<PathBuf>,
     kept: HashSet<PathBuf>,
-    pub(super) said: Vec<Message>,
+    /// Places with nothing for the targets of the rule.
+    pub(super) left: Vec<String>,
+    pub(super) faults: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 /// A loose image of a directory.
@@ -169,8 +170,7 @@ impl Editor<'_> {
             io::Result::Ok(())
         })?;
         for one in &mut found {
-            // The first one counts if several have it.
-            if let Some((_, name)) = self.lists.distributions(one.file).into_iter().next() {
+            if let Some((_, name)) = self.lists.distributions(one.file).pop_last() {
                 one.place = name;
             }
         }
@@ -184,18 +184,16 @@ impl Editor<'_> {
                 Ok(true) => {
                     thinned.insert(name);
                     let also = Some(place.also_keeps()).filter(|also| !also.is_empty());
-                    all.said.extend(also.map(|also| {
-                        let why = "which the GPUs could load (--exact does not)";
-                        Message::Note(format!("{name}: also keeps {also}, {why}"))
+                    all.notes.extend(also.map(|also| {
+                        format!("{name}: also keeps {also}, which the GPUs could load (--exact does not)")
                     }));
                 }
                 Ok(false) => {
                     let images = place.images();
                     let advice = "--allow-missing --allow-empty deletes them";
-                    let place = format!("{name} ({images} loose images; {advice})");
-                    all.said.push(Message::Note(left_alone(&[place])));
+                    all.left.push(format!("{name} ({images} loose images; {advice})"));
                 }
-                Err(fault) => all.said.push(Message::Error(format!("{name}: {fault}"))),
+                Err(fault) => all.faults.push(format!("{name}: {fault}")),
             }
         }
         for Found { file, image, place } in &found {

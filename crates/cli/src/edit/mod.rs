@@ -8,6 +8,7 @@ mod options;
 mod package;
 mod report;
 mod reporter;
+mod short_report;
 mod wishes;
 mod words;
 
@@ -17,5 +18,6 @@ pub(crate) use loose::Databases;
 pub(crate) use new_images::NewImages;
 pub(crate) use options::{Options, Uneditable, Within};
 pub(crate) use report::Work;
+pub(crate) use short_report::ShortReport;
 pub(crate) use wishes::Wishes;
 pub(crate) use words::{describe_host, unclear};

@@ -15,7 +15,7 @@ use gpu_packages::{
 };
 
 use super::editor::Editor;
-use super::report::{About, FileRow};
+use super::report::{About, FileRow, Stays};
 use super::words::{allow, explain, left_alone, no_wheel};
 use crate::inputs::Input;
 use crate::package::{HEAD, Package};
@@ -47,6 +47,8 @@ struct Edited<'a> {
 struct Members {
     rows: Vec<FileRow>,
     complaints: Vec<String>,
+    /// `true` if a complaint is about something else than what is in the package.
+    has_failed: bool,
     /// Members with code that no option selects, and the reasons for the first.
     left: Vec<String>,
     why: Vec<String>,
@@ -283,10 +285,22 @@ impl Editor<'_> {
 
     /// Plans the edit of a member. Nothing counts if more of it is needed than was kept.
     fn plan_member(&self, edited: &Edited<'_>, name: &str, store: &Store) -> Planned {
-        let (contents, wishes, plan) = self.plan(store.reader(), false)?;
-        let output = format!("{}:{name}", edited.target.display());
-        let name = format!("{}:{name}", edited.name);
-        let row = FileRow::new(&name, Path::new(&output), &contents, &plan, &wishes);
+        let (output, name) =
+            (format!("{}:{name}", edited.target.display()), format!("{}:{name}", edited.name));
+        let (contents, wishes, plan) = match self.plan(store.reader(), false) {
+            Ok(planned) => planned,
+            Err(failure @ Failure::NoCode) => return Err(failure),
+            Err(failure) => {
+                let row = self.staying(&name, (store.reader(), store.size()), failure)?;
+                return Ok((None, row.of_package(edited.dry_run)));
+            }
+        };
+        let row = FileRow::new(&name, Path::new(&output), &contents, &plan, &wishes).tallied(
+            self.shrinks,
+            &contents,
+            &plan,
+            &wishes,
+        );
         Ok((Some(plan).filter(|plan| !plan.is_unchanged()), row.of_package(edited.dry_run)))
     }
 
@@ -455,6 +469,7 @@ impl Edited<'_> {
                 self.members.left.push(name.to_owned());
             }
             Err(failure) => {
+                self.members.has_failed |= !matches!(failure, Failure::Refused(_));
                 let all = failure.complaints()?;
                 self.members.complaints.extend(all.iter().map(|text| format!(":{name}: {text}")));
             }
@@ -466,14 +481,19 @@ impl Edited<'_> {
         if self.members.complaints.is_empty() {
             Ok(())
         } else {
-            Err(std::mem::take(&mut self.members.complaints).into())
+            let complaints = std::mem::take(&mut self.members.complaints);
+            Err(match self.members.has_failed {
+                true => complaints.into(),
+                false => Failure::Refused(complaints),
+            })
         }
     }
 
     /// Returns the reason why there is no new package.
     fn check(&mut self) -> Result<(), Failure> {
         self.check_complaints()?;
-        if !self.members.rows.is_empty() {
+        let is_concerned = |row: &FileRow| !matches!(row.stays, Stays::Unconcerned);
+        if self.members.rows.iter().any(is_concerned) {
             return Ok(());
         }
         if !self.members.left.is_empty() {
@@ -522,8 +542,10 @@ fn text(name: &[u8]) -> String {
 /// Returns an error of the library, with the option that helps.
 fn of(error: Error) -> Failure {
     match error.kind() {
-        ErrorKind::Signed => format!("{error} (--drop-signature drops the signature)").into(),
+        ErrorKind::Signed => {
+            Failure::refused(format!("{error} (--drop-signature drops the signature)"))
+        }
         ErrorKind::Io => Failure::from(io::Error::from(error)),
-        _ => error.to_string().into(),
+        _ => Failure::refused(error.to_string()),
     }
 }

@@ -1,17 +1,19 @@
 //! Reports of edits, as tables and as JSON.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use device_select::{CodeSizes, Rule, Tally};
 use fat_edit::{EditNote, EditPlan, EditableFile, TargetChange};
-use fat_object::ContainerKind;
+use fat_object::{ContainerKind, ImageInfo};
 use serde::Serialize;
 
 use super::wishes::Wishes;
+use super::words::images_removed_from;
 use tool_kit::style::{self, HEADING, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
-use tool_kit::{input, report as messages};
+use tool_kit::{holes, input, report as messages};
 
 /// The kind of work, for the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +39,10 @@ impl Work {
 pub(crate) struct FileRow {
     pub(super) file: String,
     pub(super) output: String,
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// `true` if the new file is not the old one.
     pub(super) changed: bool,
-    deleted: bool,
+    pub(super) deleted: bool,
     pub(super) size_before: u64,
     pub(super) size_after: u64,
     /// Bytes of the new file that were device code and are zeros now.
@@ -60,6 +62,34 @@ pub(crate) struct FileRow {
     /// The installed distributions that have the file: the path of the list of each, and the name.
     #[serde(skip)]
     pub(super) distributions: BTreeSet<(PathBuf, String)>,
+    /// Sums by a rule, if it is asked for them.
+    #[serde(skip)]
+    pub(super) tally: Tally,
+    #[serde(skip_serializing_if = "Stays::is_nothing")]
+    pub(super) stays: Stays,
+    /// Bytes of whole pages of new zeros.
+    #[serde(skip)]
+    pub(super) holes: u64,
+}
+
+/// The code that stays although a rule drops it.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stays {
+    #[default]
+    Nothing,
+    /// Parts of the file: the reason, and bytes of code.
+    Parts(Vec<(String, u64)>),
+    /// The file was refused.
+    Refused(String),
+    /// Nothing in the file is for the targets of the rule.
+    Unconcerned,
+}
+
+impl Stays {
+    fn is_nothing(&self) -> bool {
+        matches!(self, Stays::Nothing)
+    }
 }
 
 /// The thing that a row is about.
@@ -150,6 +180,33 @@ impl FileRow {
         }
     }
 
+    /// Adds sums by a rule, and what stays although the rule drops it.
+    pub(super) fn tallied(
+        mut self,
+        rule: Option<&Rule>,
+        contents: &EditableFile,
+        plan: &EditPlan,
+        wishes: &Wishes,
+    ) -> Self {
+        let Some(rule) = rule else { return self };
+        let removed = plan.images().iter().filter(|image| image.size_after.is_none());
+        let removed: HashSet<usize> = removed.filter_map(|image| image.index).collect();
+        let is_removed = |image: &ImageInfo| removed.contains(&image.index());
+        self.tally = Tally::of(rule, contents.images(), is_removed);
+        self.holes = holes::size(plan.zeros(&[]));
+        if self.tally.stuck.total() > 0 {
+            self.stays = Stays::Parts(staying_parts(contents, plan, wishes));
+        }
+        self
+    }
+
+    /// Returns the row of a file of this many bytes that stays as it is.
+    pub(super) fn staying(file: &str, size: u64, tally: Tally, stays: Stays) -> Self {
+        let (size_before, size_after) = (size, size);
+        let (file, output) = (file.to_owned(), file.to_owned());
+        FileRow { file, output, size_before, size_after, tally, stays, ..FileRow::default() }
+    }
+
     /// Returns the row of a file of this many bytes that is deleted.
     pub(super) fn deleted(file: &str, size_before: u64) -> Self {
         let (file, output) = (file.to_owned(), file.to_owned());
@@ -233,6 +290,19 @@ fn staying(note: &EditNote) -> usize {
         | EditNote::RegisteredOffloadBinaries { count } => *count,
         _ => 0,
     }
+}
+
+/// Returns the bytes of code that was to be removed and cannot be, with the reasons.
+fn staying_parts(contents: &EditableFile, plan: &EditPlan, wishes: &Wishes) -> Vec<(String, u64)> {
+    let parts = plan.notes().iter().filter_map(|note| match note {
+        EditNote::Uneditable { kind, containers } => {
+            let mut bytes = CodeSizes::default();
+            images_removed_from(contents, wishes, containers).for_each(|image| bytes.count(image));
+            Some(((*kind).to_owned(), bytes.total()))
+        }
+        _ => None,
+    });
+    parts.collect()
 }
 
 /// Prints a heading and a table for each file that changes.

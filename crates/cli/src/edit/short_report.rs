@@ -5,17 +5,19 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use device_select::{CodeSizes, Rule, Shrunk, Stay, few};
+use device_select::{CodeSizes, Rule, Shrunk, Stay, Tally};
 use serde::Serialize;
 
 use super::options::Options;
-use super::report::{About, FileRow};
+use super::report::{About, FileRow, Stays};
 use super::reporter::Reporter;
 use crate::inputs::{Input, Inputs};
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
-use tool_kit::report as messages;
-use tool_kit::style::{self, show};
+use tool_kit::holes;
+use tool_kit::report::{self as messages, Message};
+use tool_kit::style::{self, Out, show};
+use tool_kit::table::Table;
 
 /// The most reasons that are printed: they fit on a screen.
 const MOST_REASONS: usize = 20;
@@ -28,8 +30,6 @@ pub(crate) struct ShortReport<'a> {
     packages: BTreeSet<(PathBuf, String)>,
     rows: Vec<FileRow>,
     has_failed: bool,
-    /// Packages that were refused as a whole: nobody knows what is in them.
-    refused: usize,
     json: bool,
     why: bool,
 }
@@ -74,10 +74,22 @@ impl<'a> ShortReport<'a> {
             packages: BTreeSet::new(),
             rows: Vec::new(),
             has_failed: false,
-            refused: 0,
             json,
             why,
         }
+    }
+
+    fn print_json(&self) -> io::Result<()> {
+        let ([size_before, size_after], tally) = (self.shrunk.sizes(), self.shrunk.tally());
+        let (reasons, files) = (self.shrunk.reasons(), &self.rows[..]);
+        let stays = reasons.iter().map(|Stay { reason, bytes, files, .. }| Staying {
+            reason,
+            bytes: *bytes,
+            files: *files,
+        });
+        let (kept, removed) = (tally.kept.into(), tally.removed.into());
+        let stays = stays.collect();
+        tool_kit::json::print(&Summary { size_before, size_after, kept, removed, stays, files })
     }
 
     fn add(&mut self, row: FileRow) {
@@ -85,7 +97,7 @@ impl<'a> ShortReport<'a> {
         shrunk.add(&row.tally);
         match &row.stays {
             Stays::Nothing => {}
-            Stays::Left => shrunk.leave(&row.tally, &row.file),
+            Stays::Unconcerned => shrunk.leave(&row.tally, &row.file),
             Stays::Refused(why) => shrunk.stay(why, row.tally.stuck.total(), &row.file),
             Stays::Parts(parts) => {
                 parts.iter().for_each(|(why, bytes)| shrunk.stay(why, *bytes, &row.file));
@@ -95,14 +107,110 @@ impl<'a> ShortReport<'a> {
             if row.about != About::Member {
                 shrunk.resize(row.size_before, row.size_after);
             }
-            match row.about {
-                About::Package => drop(self.packages.insert((row.file.clone().into(), String::new()))),
-                _ if row.deleted => shrunk.count_deleted(),
-                _ => shrunk.count_changed(),
+            if row.about == About::Package {
+                self.packages.insert((row.file.clone().into(), String::new()));
+            } else if row.deleted {
+                shrunk.count_deleted();
+            } else {
+                shrunk.count_changed();
             }
-            shrunk.add_holes(row.holes);
+            let made = || fs::File::open(&row.output).map(|file| holes::of(&file));
+            shrunk.add_holes(match row.holes {
+                // Not every file system has holes.
+                1.. if !row.dry_run => made().map_or(0, holes::size),
+                holes => holes,
+            });
             self.packages.extend(row.distributions.iter().cloned());
         }
         self.rows.extend(Some(row).filter(|_| self.json));
     }
+}
+
+impl Reporter for ShortReport<'_> {
+    fn start(&mut self, inputs: &Inputs) {
+        // The edit complains of files that are not there.
+        let sizes = inputs.files().iter().filter_map(|file| fs::metadata(file.path()).ok());
+        sizes.for_each(|file| self.shrunk.add_file(file.len()));
+    }
+
+    fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()> {
+        match edited {
+            Ok(rows) => rows.into_iter().for_each(|row| self.add(row)),
+            Err(Failure::NoCode) => {}
+            Err(failure) => {
+                let name = file.name();
+                let why = failure.complaints()?;
+                why.iter().for_each(|why| messages::error(&format_args!("{name}: {why}")));
+                self.fail();
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, place: &str) {
+        self.shrunk.leave(&Tally::default(), place);
+    }
+
+    fn say(&mut self, message: &Message) {
+        if let Message::Error(_) = message {
+            message.print();
+        }
+    }
+
+    fn fail(&mut self) {
+        self.has_failed = true;
+    }
+
+    fn outcome(&self) -> Outcome {
+        let is_well = self.shrunk.is_about_gpus() && !self.has_failed;
+        if is_well { Outcome::Clean } else { Outcome::Faults }
+    }
+
+    fn end(&mut self, _: bool) -> io::Result<Outcome> {
+        let ShortReport { shrunk, options, .. } = self;
+        if !shrunk.is_about_gpus() {
+            messages::error(&shrunk.nothing());
+            return Ok(Outcome::Faults);
+        }
+        shrunk.set_packages(self.packages.len());
+        if self.json {
+            self.print_json()?;
+        } else if !options.output.is_stdout() {
+            let mut out = style::stdout();
+            for line in shrunk.lines(options.output.dry_run) {
+                show!(out, "{line}")?;
+            }
+            if self.why {
+                print_reasons(&mut out, &shrunk.reasons())?;
+            }
+            out.flush()?;
+        }
+        Ok(self.outcome())
+    }
+}
+
+/// Prints the reasons why code stays, one in a line.
+fn print_reasons(out: &mut Out<'_>, reasons: &[Stay]) -> io::Result<()> {
+    let mut table = Table::default().numbers(["STAYS", "FILES"]).texts(["WHY", "WHERE"]).shrinks();
+    for Stay { reason, bytes, files, names, .. } in reasons.iter().take(MOST_REASONS) {
+        let names: Vec<&str> = names.iter().map(|name| end_of(name)).collect();
+        let more = if *files > names.len() { ", ..." } else { "" };
+        let bytes = if *bytes == 0 { "-".to_owned() } else { style::size(*bytes) };
+        table.row(&[bytes, files.to_string(), reason.clone(), names.join(", ") + more]);
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    show!(out)?;
+    table.print(out, "", style::terminal_width())?;
+    if let Some(more @ 1..) = reasons.len().checked_sub(MOST_REASONS) {
+        show!(out, "... and {more} more reasons")?;
+    }
+    Ok(())
+}
+
+/// Returns the last two names of a path.
+fn end_of(path: &str) -> &str {
+    let slash = path.rmatch_indices('/').nth(1);
+    slash.and_then(|(at, _)| path.get(at + 1..)).unwrap_or(path)
 }
