@@ -62,11 +62,17 @@ pub(crate) struct Args {
     /// Allow fatbinaries to lose what a GPU of --keep loads from them
     #[arg(long, requires = "keep", conflicts_with = "drop")]
     allow_unserved: bool,
-    /// Delete files of kernel databases for other GPUs from directories
+    /// Delete files of kernel databases and loose images for other GPUs
     ///
-    /// They are what ROCm's libraries load from beside them: files of Tensile, hipBLASLt and MIOpen in `rocblas/library`,
-    /// `hipblaslt/library`, `hipsparselt/library` and `miopen/db`, and kernel packs. The name of such a file says its GPU. A
-    /// file that all GPUs use stays, and so does a file with other contents than its name says.
+    /// From directories and packages. Files of databases are what ROCm's libraries load from beside them: files of Tensile,
+    /// hipBLASLt and MIOpen in `rocblas/library`, `hipblaslt/library`, `hipsparselt/library` and `miopen/db`, and kernel packs.
+    /// The name of such a file says its GPU. A file that all GPUs use stays, and so does a file with other contents than its
+    /// name says.
+    ///
+    /// Loose images are files of any name that are device code as a whole, compressed or not: cubins, code objects, PTX,
+    /// fatbinaries, bundles. They go if no image in them stays. A package with no loose image for the targets is left alone
+    /// (--allow-missing), and so is one that would lose all (--allow-empty). Files that no package has are one package. A file
+    /// that is named is never deleted.
     #[arg(long)]
     databases: bool,
     #[command(flatten)]

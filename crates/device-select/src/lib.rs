@@ -14,7 +14,7 @@
 //! | answers in words | [`Selection::conclusion`], [`FileSet::conclusion`] |
 //! | whether ROCm's loader finds the code of libraries that are split into kernel packs | [`PackAnswer`], [`PackSet`] |
 //! | what to keep for some devices, and what may go | [`Rule`], [`Decision`] |
-//! | sums of device code by kind, and by what a rule says of it | [`Tally`] |
+//! | sums of device code by kind, and by what a rule says of it | [`Tally`], [`Holding`] |
 //! | which files of a database may go | [`Database`], [`LoosePlace`] |
 //! | which images somebody asks for, and what to say if there are none | [`ImageFilter`] |
 //! | products, their processors and PCI IDs | [`Product`] |
@@ -91,6 +91,8 @@ mod filter;
 #[cfg(feature = "files")]
 mod fit;
 #[cfg(feature = "files")]
+mod holding;
+#[cfg(feature = "files")]
 mod kernels;
 #[cfg(feature = "files")]
 mod loose;
@@ -145,6 +147,8 @@ pub use few::few;
 pub use few::{each_once, names};
 #[cfg(feature = "files")]
 pub use filter::{ImageFilter, PassedOver};
+#[cfg(feature = "files")]
+pub use holding::Holding;
 #[cfg(feature = "files")]
 pub use loose::{LooseImage, LoosePlace, PlaceVerdict};
 pub use machine::{Gpu, Gpus, Machine, NoGpu, driver_version, kfd_processor, version_of};

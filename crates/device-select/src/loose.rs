@@ -1,4 +1,4 @@
-//! Loose images: files that are device code as a whole, of which each is for one GPU, or for a few.
+//! Loose images: files that are device code as a whole.
 
 use alloc::collections::BTreeSet;
 use alloc::string::String;
@@ -32,7 +32,7 @@ pub struct LooseImage {
     /// The positions of the targets of the rule that mean an image.
     meant: BTreeSet<usize>,
     labels: Vec<String>,
-    /// Those that were not asked for.
+    /// Labels of images that stay though they were not asked for.
     also: Vec<String>,
 }
 
@@ -50,17 +50,21 @@ impl LooseImage {
     /// ```
     #[must_use]
     pub fn may_start(head: &[u8]) -> bool {
-        match FileFormat::sniff(head) {
-            format @ FileFormat::Elf { .. } => !format.may_hold_images(),
-            format => matches!(
-                format,
-                FileFormat::Cubin
-                    | FileFormat::Ptx
-                    | FileFormat::Fatbinary
-                    | FileFormat::Bundle
-                    | FileFormat::CompressedBundle
-                    | FileFormat::OffloadBinary
-            ),
+        Self::may_be(FileFormat::sniff(head))
+    }
+
+    /// Returns whether a file of this format may be a loose image.
+    #[must_use]
+    pub fn may_be(format: FileFormat) -> bool {
+        match format {
+            FileFormat::Elf { .. } => !format.may_hold_images(),
+            FileFormat::Cubin
+            | FileFormat::Ptx
+            | FileFormat::Fatbinary
+            | FileFormat::Bundle
+            | FileFormat::CompressedBundle
+            | FileFormat::OffloadBinary => true,
+            _ => false,
         }
     }
 
@@ -154,7 +158,8 @@ impl LoosePlace {
 }
 
 impl Rule {
-    /// Reads the loose image that a file is; `None` for other files. Of an image in no container only headers and tables are read.
+    /// Reads the loose image that a file is; `None` for other files. Only headers and tables of images are read, and compressed
+    /// bundles.
     ///
     /// # Errors
     ///

@@ -21,7 +21,7 @@ use tool_kit::{input, parallel};
 /// The most bytes of a list of checksums that are read.
 const MOST_OF_LIST: u64 = 16 << 20;
 
-/// What is deleted beside edits.
+/// The deletion of files that are for other GPUs as a whole.
 #[derive(Clone, Copy)]
 pub(crate) struct Databases<'a> {
     pub(crate) rule: &'a Rule,
@@ -142,7 +142,7 @@ impl Databases<'_> {
         // The edit complains of members that cannot be read.
         let mut take = |result: Result<(Vec<u8>, Option<LooseImage>), _>| {
             if let Ok((name, image)) = result {
-                // Of several members of one name all stay.
+                // All members of one name stay if there are several.
                 found.entry(name).and_modify(|image| *image = None).or_insert(image);
             }
             ControlFlow::Continue(())
