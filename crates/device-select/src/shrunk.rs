@@ -242,8 +242,9 @@ impl Shrunk {
             return format!("nothing to remove from {}", unit.with_name(before));
         }
         let removed = match before.checked_sub(after) {
-            Some(less) => unit.with_name(less),
-            None => format!("-{}", unit.with_name(after - before)),
+            Some(0) => String::new(),
+            Some(less) => format!("{} of ", Unit::of(less).with_name(less)),
+            None => format!("-{} of ", Unit::of(after - before).with_name(after - before)),
         };
         let are = if is_plan { "would be removed" } else { "removed" };
         let holes = match (self.holes, is_plan) {
@@ -252,8 +253,7 @@ impl Shrunk {
             (holes, false) => format!(" ({} of it holes)", unit.with_name(holes)),
         };
         let [before, after] = [before, after].map(|size| unit.with_name(size));
-        let mut text =
-            format!("{before} -> {after}{holes}: {removed} of code for other GPUs {are}");
+        let mut text = format!("{before} -> {after}{holes}: {removed}code for other GPUs {are}");
         if self.changed > 0 {
             text += &format!(" from {}", count(self.changed, "file"));
         }

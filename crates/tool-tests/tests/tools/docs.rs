@@ -312,7 +312,7 @@ for argument; do
 done
 mkdir -p "$root/$kind" "$root/bin"
 cp -n "$0" "$root/bin/pip"
-cp "$DATA/hip-two-units.so" "$root/$kind/foo.whl"
+cp "$DATA/hip.o" "$root/$kind/foo.whl"
 "#;
 
 /// The recipes of pages that install packages run as they are, with programs that install a library of `examples/data`.
