@@ -76,7 +76,7 @@ commands! {
     Pack "pack" pack: "Pack device images into an offload binary, which clang can embed";
     Fatbin "fatbin" fatbin: "Pack cubins, PTX and LTO-IR into an NVIDIA fatbinary";
     "Edit":
-    Shrink "shrink" shrink: "Make an environment or package smaller: keep only the code of your GPUs";
+    Shrink "shrink" shrink: "Keep only the code of your GPUs in environments and packages";
     Thin "thin" thin: "Remove device code for other GPUs from any file, linked or not";
     Remove "remove" remove: "Remove entries of bundles and offload binaries, in any file";
     Replace "replace" replace: "Replace images in any file";

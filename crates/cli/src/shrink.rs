@@ -4,14 +4,16 @@ use std::io;
 use std::path::PathBuf;
 
 use device_select::{Device, Rule, Wanted};
+use fat_object::is_named_for_code;
 
 use crate::edit::{Editor, Options, ShortReport, Uneditable};
 use crate::limits::Limits;
 use crate::suggest;
 use crate::thin::{Permits, Thinning};
-use tool_kit::Outcome;
+use tool_kit::directory::Held;
+use tool_kit::{Outcome, report};
 
-/// Make an environment or package smaller: keep only the code of your GPUs
+/// Keep only the code of your GPUs in environments and packages
 ///
 /// Removes from all files what `offload thin --keep` removes for these GPUs, and deletes kernel databases and loose images for others.
 /// Everything that the GPUs load stays. Code that cannot be removed stays, too, and is counted.
@@ -65,7 +67,17 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         },
         options: &options,
     };
-    let mut report = ShortReport::new(&options, &rule, args.json, args.why);
+    let held = args.files.iter().filter(|path| path.is_dir()).map(|path| Held::open(path));
+    let links = held.flatten().flat_map(|held| held.links_out());
+    let is_code = |link: &PathBuf| is_named_for_code(&link.to_string_lossy());
+    let links = links.filter(is_code).count();
+    if links > 0 {
+        let uv = "uv makes such with --link-mode symlink";
+        report::note(&format_args!(
+            "links to libraries elsewhere are not followed: {links} ({uv})"
+        ));
+    }
+    let mut short = ShortReport::new(&options, &rule, args.json, args.why);
     thinning
-        .edit(&args.files, |editor| Editor { shrinks: Some(&rule), ..editor }.run_with(&mut report))
+        .edit(&args.files, |editor| Editor { shrinks: Some(&rule), ..editor }.run_with(&mut short))
 }

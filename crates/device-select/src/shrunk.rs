@@ -36,7 +36,8 @@ const MOST_NAMES: usize = 3;
 #[derive(Debug)]
 pub struct Shrunk {
     gpus: String,
-    has_nvidia: bool,
+    /// Those of NVIDIA.
+    nvidia: String,
     drops_ptx: bool,
     /// Bytes of all files before.
     size: u64,
@@ -80,13 +81,16 @@ impl Shrunk {
     /// Returns the outcome for no files yet, of this rule.
     #[must_use]
     pub fn new(rule: &Rule) -> Self {
-        let gpus: Vec<&str> = rule.wanted().iter().map(Wanted::text).collect();
+        let names = |is_wanted: &dyn Fn(&Wanted) -> bool| {
+            let gpus = rule.wanted().iter().filter(|wanted| is_wanted(wanted));
+            gpus.map(Wanted::text).collect::<Vec<_>>().join(", ")
+        };
         let is_nvidia = |wanted: &Wanted| {
             wanted.device().is_some_and(|device| device.vendor() == Vendor::Nvidia)
         };
         Shrunk {
-            gpus: gpus.join(", "),
-            has_nvidia: rule.wanted().iter().any(is_nvidia),
+            gpus: names(&|_| true),
+            nvidia: names(&is_nvidia),
             drops_ptx: matches!(rule, Rule::Keep { drop_ptx: true, .. }),
             size: 0,
             less: 0,
@@ -140,14 +144,23 @@ impl Shrunk {
         self.packages = packages;
     }
 
-    /// Adds code that stays because it cannot be removed: bytes, if they are known, of a file. Reasons that differ in numbers
-    /// alone are one.
+    /// Adds code that stays because it cannot be removed: bytes, if they are known, of a file. Of the reason, words with numbers are left
+    /// out, as files differ in these, and so is the option at its end that helps other commands.
     pub fn stay(&mut self, reason: &str, bytes: u64, file: &str) {
-        let key: String = reason.chars().filter(|one| !one.is_ascii_hexdigit()).collect();
-        let stay = self
-            .stuck
-            .entry(key)
-            .or_insert_with(|| Stay { reason: reason.to_owned(), ..Stay::default() });
+        let advised = reason.rsplit_once(" (").filter(|(_, advice)| advice.contains("--"));
+        let reason = advised.map_or(reason, |(reason, _)| reason);
+        let has_number = |word: &str| word.contains(|one: char| one.is_ascii_digit());
+        let mut words: Vec<&str> = Vec::new();
+        for word in reason.split(' ') {
+            match word {
+                word if !has_number(word) => words.push(word),
+                _ if words.last() == Some(&"...") => {}
+                _ => words.push("..."),
+            }
+        }
+        let reason = words.join(" ");
+        let stay =
+            self.stuck.entry(reason.clone()).or_insert_with(|| Stay { reason, ..Stay::default() });
         stay.add(bytes, file);
     }
 
@@ -285,8 +298,8 @@ impl Shrunk {
 
     /// Returns the line about GPUs that compile PTX.
     fn later(&self) -> Option<String> {
-        let Shrunk { gpus, tally: Tally { kept, unserved, .. }, .. } = self;
-        if !self.has_nvidia {
+        let Shrunk { nvidia: gpus, tally: Tally { kept, unserved, .. }, .. } = self;
+        if gpus.is_empty() {
             return None;
         }
         let size = |bytes| Unit::of(bytes).with_name(bytes);
@@ -404,8 +417,8 @@ mod tests {
         all.count_changed();
         all.count_deleted();
         all.set_packages(2);
-        all.stay("a section at 0x12 is full", 10 << 20, "a.so");
-        all.stay("a section at 0xfe is full", 2 << 20, "b.so");
+        all.stay("a section at 0x12 is full (--grow)", 10 << 20, "a.so");
+        all.stay("a section at 0x1e is full (--grow)", 2 << 20, "b.so");
         all.stay("is signed", 0, "c.so");
         all.leave(&Tally { stuck: tally.kept, ..Tally::default() }, "rocm.so");
         assert_eq!(
@@ -419,6 +432,7 @@ mod tests {
         assert!(
             all.lines(true)[0].contains("470 MiB of code for other GPUs would be removed from")
         );
+        assert_eq!(all.reasons()[0].reason, "a section at ... is full");
         let reasons: Vec<_> =
             all.reasons().into_iter().map(|one| (one.bytes >> 20, one.files, one.names)).collect();
         assert_eq!(reasons[0], (12, 2, ["a.so", "b.so"].map(str::to_owned).to_vec()));

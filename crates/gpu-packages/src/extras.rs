@@ -44,7 +44,9 @@ pub struct Extras {
     runtimes: BTreeSet<u32>,
     /// Bytes of libraries for each major version of CUDA, by their names.
     builds: BTreeMap<u32, u128>,
-    by_size: HashMap<u64, Vec<Vec<u8>>>,
+    /// The numbers of the files of each size.
+    by_size: HashMap<u64, Vec<usize>>,
+    files: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,12 +105,13 @@ impl Extras {
     /// The number of first bytes of a file that [`add`](Self::add) looks at.
     pub const HEAD: usize = 22;
 
-    /// Adds a file: its path with `/`, its size, and its first bytes.
+    /// Adds the next file: its path with `/`, its size, and its first bytes.
     pub fn add(&mut self, path: &[u8], size: u64, head: &[u8]) {
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
         if size > 0 {
-            self.by_size.entry(size).or_default().push(path.to_owned());
+            self.by_size.entry(size).or_default().push(self.files);
         }
+        self.files += 1;
         self.runtimes.extend(version_after(name, b"libcudart.so."));
         if let Some(kind) = Kind::of(path, head) {
             *self.sums.entry(kind).or_default() += u128::from(size);
@@ -117,15 +120,15 @@ impl Extras {
         }
     }
 
-    /// Returns the bytes of each kind that is there. `hash` reads files of equal size; libraries for other versions of CUDA are known
-    /// where CUDA's runtime is in the environment.
+    /// Returns the bytes of each kind that is there. `hash` reads files of equal size, by their numbers in the order in which they were
+    /// added, from 0. Libraries for other versions of CUDA are known where CUDA's runtime is in the environment.
     ///
     /// # Errors
     ///
     /// The first error of `hash`.
     pub fn sums(
         &self,
-        mut hash: impl FnMut(&[u8]) -> io::Result<Hash>,
+        mut hash: impl FnMut(usize) -> io::Result<Hash>,
     ) -> io::Result<Vec<(&'static str, u128)>> {
         let mut sums: Vec<_> = self.sums.iter().map(|(kind, size)| (kind.name(), *size)).collect();
         let others = self.builds.iter().filter(|(version, _)| !self.runtimes.contains(version));
@@ -134,10 +137,10 @@ impl Extras {
             sums.push(("libraries for other versions of CUDA", others));
         }
         let mut copies = 0;
-        for (size, paths) in self.by_size.iter().filter(|(_, paths)| paths.len() > 1) {
+        for (size, files) in self.by_size.iter().filter(|(_, files)| files.len() > 1) {
             let mut known = HashSet::new();
-            for path in paths {
-                if !known.insert(hash(path)?) {
+            for &file in files {
+                if !known.insert(hash(file)?) {
                     copies += u128::from(*size);
                 }
             }

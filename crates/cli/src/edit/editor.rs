@@ -112,7 +112,8 @@ impl<'a> Editor<'a> {
         if self.options.output.output.is_some()
             && let Some(directory) = directory
         {
-            messages::error(&format_args!("{directory}: Is a directory; expected --in-place"));
+            let advice = if self.shrinks.is_some() { "a file or package" } else { "--in-place" };
+            messages::error(&format_args!("{directory}: Is a directory; expected {advice}"));
             return Ok(Outcome::Faults);
         }
         if inputs.have_faults() {
@@ -175,12 +176,17 @@ impl<'a> Editor<'a> {
         } else {
             self.edit_any(file)
         };
+        let output = &self.options.output;
+        let can_stay = |failure: &Failure| match failure {
+            Failure::Refused(_) => output.in_place || output.dry_run,
+            _ => true,
+        };
         let edited = edited.or_else(|failure| match file.open(self.options.limits.max_input) {
-            Ok(opened) => {
+            Ok(opened) if can_stay(&failure) => {
                 let contents = (opened.reader(), opened.metadata().len());
                 self.staying(file.name(), contents, failure).map(|row| vec![row])
             }
-            Err(_) => Err(failure),
+            _ => Err(failure),
         });
         let mut rows = edited.map_err(|failure| {
             if matches!(failure, Failure::NotConcerned(_)) && !file.is_named() {
@@ -300,19 +306,16 @@ impl<'a> Editor<'a> {
     ///
     /// # Errors
     ///
-    /// The failure. A refused file whose contents were to get another name is one.
+    /// Any other failure.
     pub(super) fn staying(
         &self,
         name: &str,
         (file, size): (Positioned<'_>, u64),
         failure: Failure,
     ) -> Result<FileRow, Failure> {
-        let output = &self.options.output;
         let (rule, stays) = match (self.shrinks, failure) {
             (Some(rule), Failure::NotConcerned(_)) => (rule, Stays::Unconcerned),
-            (Some(rule), Failure::Refused(why)) if output.in_place || output.dry_run => {
-                (rule, Stays::Refused(why.join("; ")))
-            }
+            (Some(rule), Failure::Refused(why)) => (rule, Stays::Refused(why.join("; "))),
             (_, failure) => return Err(failure),
         };
         // What is damaged may have no sums.

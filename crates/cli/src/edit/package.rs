@@ -482,10 +482,8 @@ impl Edited<'_> {
             Ok(())
         } else {
             let complaints = std::mem::take(&mut self.members.complaints);
-            Err(match self.members.has_failed {
-                true => complaints.into(),
-                false => Failure::Refused(complaints),
-            })
+            let has_failed = self.members.has_failed;
+            Err(if has_failed { complaints.into() } else { Failure::Refused(complaints) })
         }
     }
 
@@ -496,7 +494,7 @@ impl Edited<'_> {
         if self.members.rows.iter().any(is_concerned) {
             return Ok(());
         }
-        if !self.members.left.is_empty() {
+        if !self.members.left.is_empty() || !self.members.rows.is_empty() {
             return Err(Failure::NotConcerned(std::mem::take(&mut self.members.why)));
         }
         let Unopened { packages, compressed, .. } = &self.members.unopened;

@@ -1,20 +1,25 @@
 //! The report of `shrink`: three lines about all files, and the reasons why code stays.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
 use device_select::{CodeSizes, Rule, Shrunk, Stay, Tally};
+use gpu_packages::{Algorithm, Extras, hash_reader};
 use serde::Serialize;
 
 use super::options::Options;
 use super::report::{About, FileRow, Stays};
 use super::reporter::Reporter;
+use crate::environment::slashed;
 use crate::inputs::{Input, Inputs};
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 use tool_kit::holes;
+use tool_kit::opened::MaxInput;
+use tool_kit::progress::Progress;
 use tool_kit::report::{self as messages, Message};
 use tool_kit::style::{self, Out, show};
 use tool_kit::table::Table;
@@ -32,6 +37,8 @@ pub(crate) struct ShortReport<'a> {
     has_failed: bool,
     json: bool,
     why: bool,
+    /// Bytes of what else takes space, if nothing is written.
+    extras: Vec<(&'static str, u128)>,
 }
 
 /// The report as JSON.
@@ -76,6 +83,7 @@ impl<'a> ShortReport<'a> {
             has_failed: false,
             json,
             why,
+            extras: Vec::new(),
         }
     }
 
@@ -131,6 +139,9 @@ impl Reporter for ShortReport<'_> {
         // The edit complains of files that are not there.
         let sizes = inputs.files().iter().filter_map(|file| fs::metadata(file.path()).ok());
         sizes.for_each(|file| self.shrunk.add_file(file.len()));
+        if self.options.output.dry_run && inputs.first_directory().is_some() {
+            self.extras = extras(inputs, self.options.limits.max_input);
+        }
     }
 
     fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()> {
@@ -169,7 +180,9 @@ impl Reporter for ShortReport<'_> {
     fn end(&mut self, _: bool) -> io::Result<Outcome> {
         let ShortReport { shrunk, options, .. } = self;
         if !shrunk.is_about_gpus() {
-            messages::error(&shrunk.nothing());
+            if !self.has_failed {
+                messages::error(&shrunk.nothing());
+            }
             return Ok(Outcome::Faults);
         }
         shrunk.set_packages(self.packages.len());
@@ -183,10 +196,52 @@ impl Reporter for ShortReport<'_> {
             if self.why {
                 print_reasons(&mut out, &shrunk.reasons())?;
             }
+            print_extras(&mut out, &self.extras)?;
             out.flush()?;
         }
         Ok(self.outcome())
     }
+}
+
+/// Returns the bytes of what else takes space in directories. A file that cannot be read has none.
+fn extras(inputs: &Inputs, max: MaxInput) -> Vec<(&'static str, u128)> {
+    let _progress = Progress::start("looking for what else takes space");
+    let (mut extras, mut symbols, mut files) = (Extras::default(), 0, Vec::new());
+    let mut known = HashSet::new();
+    for file in inputs.files() {
+        let Ok(opened) = file.open(max) else { continue };
+        // Names of one file take no space.
+        if cfg!(unix) && !known.insert(opened.stamp()) {
+            continue;
+        }
+        extras.add(&slashed(file.path()), opened.metadata().len(), opened.head());
+        files.push(file);
+        symbols += u128::from(fat_object::host_symbols(opened.reader()).unwrap_or(0));
+    }
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    let hash = |nth: usize| {
+        let opened = files.get(nth).ok_or_else(missing)?.open(max)?;
+        hash_reader(Algorithm::Sha256, &mut opened.reader()).map(|(_, hash)| hash)
+    };
+    let mut sums = extras.sums(hash).unwrap_or_else(|_| Vec::new());
+    sums.extend(Some(("symbols of host code, which strip removes", symbols)));
+    sums.retain(|(_, bytes)| *bytes > 0);
+    sums.sort_by_key(|(_, bytes)| Reverse(*bytes));
+    sums
+}
+
+/// Prints what else takes space.
+fn print_extras(out: &mut Out<'_>, extras: &[(&'static str, u128)]) -> io::Result<()> {
+    if extras.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::default().numbers(["SIZE"]).texts(["ALSO THERE, AND NOT REMOVED"]);
+    for (what, bytes) in extras {
+        let size = u64::try_from(*bytes).map_or_else(|_| "-".to_owned(), style::size);
+        table.row(&[size, (*what).to_owned()]);
+    }
+    show!(out)?;
+    table.print(out, "", style::terminal_width())
 }
 
 /// Prints the reasons why code stays, one in a line.
