@@ -39,9 +39,9 @@ impl Holding {
     /// let ptx = ".version 8.0\n.target sm_80\n";
     /// let listing = list(Cursor::new(ptx), &Options::default())?;
     /// let of = |rule| Holding::of(rule, listing.images(), (listing.format(), listing.size()), false);
-    /// assert_eq!((of(None).ptx, of(None).loose), (28, 28));
+    /// assert_eq!((of(None).ptx, of(None).loose), (27, 27));
     /// let rule = Rule::keep([Wanted::parse("gfx906")?]);
-    /// assert_eq!((of(Some(&rule)).ptx, of(Some(&rule)).other_gpus), (0, 28));
+    /// assert_eq!((of(Some(&rule)).ptx, of(Some(&rule)).other_gpus), (0, 27));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
