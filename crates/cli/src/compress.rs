@@ -53,6 +53,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             None if contents.is_for_runtime() => write.clone().with_version(Version::V2),
             _ => write.clone(),
         };
+        let write = write.with_threads(subject.threads.number());
         let upgrade = match args.how.format_version.as_deref() {
             None => contents.format() == FileFormat::OffloadBinary,
             Some(version) => version == "3",
@@ -61,8 +62,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             .with_write(write)
             .with_upgrade_offload_binaries(upgrade)
             .with_recompress(args.recompress)
-            .with_max_decompressed(subject.walk.max_decompressed());
-        let mut wishes = args.options.wishes(args.uneditable);
+            .with_max_decompressed(subject.walk.max_held());
+        let mut wishes = args.options.wishes(args.uneditable, subject.threads);
         wishes.edit.compress(options);
         Ok(wishes)
     };

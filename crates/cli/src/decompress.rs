@@ -27,8 +27,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let decide = |_: &Subject<'_>| {
-        let mut wishes = args.options.wishes(args.uneditable);
+    let decide = |subject: &Subject<'_>| {
+        let mut wishes = args.options.wishes(args.uneditable, subject.threads);
         wishes.edit.decompress();
         Ok(wishes)
     };

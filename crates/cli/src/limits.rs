@@ -28,8 +28,8 @@ pub(crate) struct Limits {
     /// Limit decompressed data held at one time (default: 2G)
     ///
     /// One limit for all levels of packages, members and bundles, and for new members of a zip file. Threads that read
-    /// files, or the members of a large zip file, have one each. The suffixes are K, M and G. Files below 7M have a lower
-    /// default: 256M, and 256 bytes for each byte of the file.
+    /// files, or the members of a large zip file, have one each; threads that edit files share one. The suffixes are K, M
+    /// and G. Files below 7M have a lower default: 256M, and 256 bytes for each byte of the file.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_decompressed: Option<u64>,
     /// Do not search host files for containers outside of device sections

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Failure> {
     let named = subject.named(&args.within)?;
-    let mut wishes = args.options.wishes(args.uneditable);
+    let mut wishes = args.options.wishes(args.uneditable, subject.threads);
     let mut faults = Vec::new();
     let with_ids = args.ids.iter().map(|id| named.with_id(id));
     let with_numbers = args.index.iter().map(|&number| Ok(vec![named.with_number(number)?]));

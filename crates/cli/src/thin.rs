@@ -184,7 +184,7 @@ impl Thinning<'_> {
             return Err(missing.collect::<Vec<_>>().into());
         }
 
-        let mut wishes = options.wishes(permits.uneditable);
+        let mut wishes = options.wishes(permits.uneditable, subject.threads);
         wishes.warnings.extend(rule.doubts(images));
         let decision = rule.decide(images);
         decision.go.iter().for_each(|image| wishes.edit.remove(image.index()));

@@ -351,7 +351,7 @@ fn surveyed(
         root: surveyor.root,
         findings: surveyor.findings,
         verified: !is_closed && options.verify_hash(),
-        max_decompressed: options.max_decompressed(),
+        max_decompressed: options.max_held(),
         scanned: options.scan(),
         is_open: !is_closed,
         closed_entries: surveyor.closed_entries,

@@ -107,7 +107,7 @@ impl<'s> Ahead<'s> {
         // The walk itself is one more thread. There are fewer of them than bytes of memory.
         let bounds = Bounds::new(NonZeroUsize::MIN.saturating_add(threads))
             .with_jobs(threads)
-            .with_bytes(options.max_decompressed);
+            .with_bytes(options.max_held());
         let sized = jobs.clone().into_iter().map(|job| (job, job.uncompressed_size));
         Ahead { jobs, results: Box::new(in_order(scope, bounds, sized, worker)) }
     }
@@ -130,7 +130,7 @@ impl<'s> Ahead<'s> {
 fn decompress(input: &mut dyn ReadSeek, job: Job, options: &Options) -> Option<Outcome> {
     let decompress =
         if options.verify_hash { ccob::decompress } else { ccob::decompress_unverified };
-    let limits = options.max_decompressed;
+    let limits = options.max_held();
     let window = job.offset..job.offset + job.size;
     let mut source = Source::new(input, Origin::File).ok()?;
     read_and(decompress, &mut source, &window, Some(job.size), limits).ok()
@@ -162,7 +162,7 @@ fn find<R: ReadSeek + Clone>(input: &R, from: u64, options: &Options) -> io::Res
         if let (ContainerKind::Ccob, Location::File(offset)) =
             (container.kind(), container.location())
             && offset >= from
-            && compression.uncompressed_size() <= options.max_decompressed
+            && compression.uncompressed_size() <= options.max_held()
         {
             let (size, uncompressed_size) = (container.size(), compression.uncompressed_size());
             jobs.push_back(Job { offset, size, uncompressed_size });

@@ -155,7 +155,7 @@ impl<'r> Context<'r> {
     /// Returns how many further bytes may be held.
     pub(crate) fn room(&self) -> u64 {
         // More may be held: headers state the sizes.
-        self.options.max_decompressed.saturating_sub(self.held)
+        self.options.max_held().saturating_sub(self.held)
     }
 
     /// Returns how many bytes may be made now: held, and counted among [all](Self::decompressed).

@@ -10,6 +10,7 @@
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) max_decompressed: u64,
+    pub(crate) max_held: u64,
     pub(crate) max_expansion: u64,
     pub(crate) max_thin_bytes: u64,
     pub(crate) max_depth: usize,
@@ -26,6 +27,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             max_decompressed: 2 << 30,
+            max_held: u64::MAX,
             max_expansion: 256,
             max_thin_bytes: 16 << 30,
             max_depth: 32,
@@ -51,6 +53,19 @@ impl Options {
     #[must_use]
     pub fn max_decompressed(&self) -> u64 {
         self.max_decompressed
+    }
+
+    /// Lowers how many bytes of such data are held at one time, and not the [total](Self::with_max_expansion): for one of several
+    /// threads that share a limit. Data that would exceed it is a finding, or an error. Default: no lower limit.
+    #[must_use]
+    pub fn with_max_held(self, max_held: u64) -> Self {
+        Options { max_held, ..self }
+    }
+
+    /// Returns how many bytes of such data are held at one time: the lower one of both limits.
+    #[must_use]
+    pub fn max_held(&self) -> u64 {
+        self.max_decompressed.min(self.max_held)
     }
 
     /// Sets how many bytes of such data each byte of the file may give, over the whole walk: the total is limited to

@@ -50,6 +50,21 @@ impl Failure {
         }
     }
 
+    /// Prints the errors about a file; `Err` if nothing is to be printed. A long list of them does not help.
+    pub fn print(self, file: &str) -> io::Result<()> {
+        const MOST: usize = 5;
+        let complaints = self.complaints()?;
+        for complaint in complaints.iter().take(MOST) {
+            // Members of a package are named by it and their path.
+            let colon = if complaint.starts_with(':') { "" } else { ": " };
+            report::error(&format_args!("{file}{colon}{complaint}"));
+        }
+        if let Some(more) = complaints.len().checked_sub(MOST).filter(|&n| n > 0) {
+            report::error(&format_args!("{file}: ... and {more} more"));
+        }
+        Ok(())
+    }
+
     /// Reports each complaint by `say`.
     pub fn report(self, say: impl Fn(&str)) -> io::Result<Outcome> {
         self.complaints()?.iter().for_each(|complaint| say(complaint));

@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::style::printable;
+use crate::style::{self, printable};
 
 /// Shorter work shows no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -38,6 +38,43 @@ impl Progress {
             }
         });
         Progress(thread.ok().map(|thread| (stop, thread)))
+    }
+}
+
+/// The progress of work on several things, of which a part is done.
+#[derive(Debug)]
+pub struct Count {
+    doing: &'static str,
+    /// The only thing, or the number of all.
+    of: String,
+    done: Option<usize>,
+    shown: Progress,
+}
+
+impl Count {
+    /// Starts to show the progress on these things, by their names.
+    pub fn start<'n>(doing: &'static str, names: impl ExactSizeIterator<Item = &'n str>) -> Self {
+        let (count, mut names) = (names.len(), names);
+        let only = names.next().filter(|_| count == 1);
+        let of = only.map_or_else(|| style::files(count), str::to_owned);
+        let done = only.is_none().then_some(0);
+        let mut started = Count { doing, of, done, shown: Progress::default() };
+        started.show();
+        started
+    }
+
+    fn show(&mut self) {
+        let done = self.done.map_or_else(String::new, |done| format!("{done} of "));
+        self.shown = Progress::start(&format!("{} {done}{}", self.doing, self.of));
+    }
+
+    /// Takes the line away while something is printed about the next thing, which is done.
+    pub fn pass<T>(&mut self, print: impl FnOnce() -> T) -> T {
+        self.shown = Progress::default();
+        let printed = print();
+        self.done = self.done.map(|done| done + 1);
+        self.show();
+        printed
     }
 }
 

@@ -69,6 +69,11 @@ impl Stamp {
         self.size
     }
 
+    /// Returns the device and the number of the file, which all of its names share; `None` where files have none.
+    pub fn file(self) -> Option<(u64, u64)> {
+        Some(self.file).filter(|file| *file != (0, 0))
+    }
+
     /// Fails if the file was written to since.
     pub fn check(self, file: &File) -> io::Result<()> {
         self.compare(Stamp::of(file)?)

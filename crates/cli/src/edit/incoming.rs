@@ -34,7 +34,7 @@ impl Incoming {
     pub(crate) fn run(
         &self,
         images: &[OsString],
-        decide: impl Fn(&NamedImages<'_>, &NewImages, &mut Wishes) -> Vec<String>,
+        decide: impl Fn(&NamedImages<'_>, &NewImages, &mut Wishes) -> Vec<String> + Sync,
     ) -> io::Result<Outcome> {
         let images = NewImages::open(images, self.options.limits.max_input);
         let images = images.map_err(io::Error::other)?;

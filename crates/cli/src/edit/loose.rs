@@ -1,6 +1,6 @@
 //! Loose images that are deleted: files of directories, and members of packages.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use device_select::{LooseImage, LoosePlace, PlaceVerdict, Rule, few};
 use gpu_packages::{Member, PackageKind, checksum_names};
 
-use super::editor::Editor;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::Package;
@@ -153,24 +152,27 @@ impl Databases<'_> {
     }
 }
 
-impl Editor<'_> {
-    /// Finds the loose images of directories, and decides about each place.
-    pub(super) fn find_loose(&mut self, inputs: &Inputs) -> io::Result<LooseFiles> {
+impl Databases<'_> {
+    /// Finds the loose images of directories, and decides about each place. `names` tells the distributions that have a file.
+    pub(super) fn find(
+        &self,
+        inputs: &Inputs,
+        limits: &Limits,
+        names: &dyn Fn(&Input) -> BTreeSet<(PathBuf, String)>,
+    ) -> io::Result<LooseFiles> {
         let mut all = LooseFiles::default();
-        let Some(databases) = self.databases else { return Ok(all) };
         let files: Vec<&Input> = inputs.files().iter().filter(|file| !file.is_named()).collect();
-        let limits = &self.options.limits;
         let (at_once, _) = limits.threads.for_files(files.iter().map(|file| file.path()));
         let mut found = Vec::new();
         // The edit complains of files that cannot be read.
-        let look = |file: &&Input| databases.image(file, limits).ok().flatten();
+        let look = |file: &&Input| self.image(file, limits).ok().flatten();
         parallel::in_order(at_once, &files, look, |file, image| {
             let place = inputs.directory_of(file).to_owned();
             found.extend(image.map(|image| Found { file, image, place }));
             io::Result::Ok(())
         })?;
         for one in &mut found {
-            if let Some((_, name)) = self.lists.distributions(one.file).pop_last() {
+            if let Some((_, name)) = names(one.file).pop_last() {
                 one.place = name;
             }
         }
@@ -180,7 +182,7 @@ impl Editor<'_> {
         }
         let mut thinned = HashSet::new();
         for (name, place) in &places {
-            match databases.thins(place) {
+            match self.thins(place) {
                 Ok(true) => {
                     thinned.insert(name);
                     let also = Some(place.also_keeps()).filter(|also| !also.is_empty());
@@ -208,14 +210,18 @@ impl Editor<'_> {
     }
 
     /// Returns the names of the loose images among the members of a package that are left out.
-    pub(super) fn loose_members(&self, package: &Package) -> Result<HashSet<Vec<u8>>, Failure> {
-        let Some(databases) = self.databases.filter(|_| !package.is_compressed()) else {
+    pub(super) fn loose_members(
+        &self,
+        package: &Package,
+        limits: &Limits,
+    ) -> Result<HashSet<Vec<u8>>, Failure> {
+        if package.is_compressed() {
             return Ok(HashSet::new());
-        };
-        let found = databases.members(package, &self.options.limits);
+        }
+        let found = self.members(package, limits);
         let mut place = LoosePlace::default();
         found.values().flatten().for_each(|image| place.add(image));
-        if place.images() == 0 || !databases.thins(&place)? {
+        if place.images() == 0 || !self.thins(&place)? {
             return Ok(HashSet::new());
         }
         let goes = |image: Option<LooseImage>| image.is_some_and(|image| !image.is_needed());

@@ -2,6 +2,7 @@
 
 mod editor;
 mod incoming;
+mod job;
 mod loose;
 mod new_images;
 mod options;

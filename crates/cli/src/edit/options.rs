@@ -7,6 +7,7 @@ use fat_edit::EditOptions;
 use super::wishes::Wishes;
 use crate::limits::Limits;
 use tool_kit::destination::Destination;
+use tool_kit::parallel::Threads;
 
 /// Options of all commands that edit files.
 #[derive(clap::Args, Clone, Debug)]
@@ -47,9 +48,10 @@ impl Options {
             .with_threads(self.limits.threads.number())
     }
 
-    /// Returns empty wishes of a command that can leave a part of a file as it is.
-    pub(crate) fn wishes(&self, uneditable: Uneditable) -> Wishes {
-        Wishes::new(self.edit().with_allow_uneditable(uneditable.allow_uneditable))
+    /// Returns empty wishes of a command that can leave a part of a file as it is, and edits several at the same time.
+    pub(crate) fn wishes(&self, uneditable: Uneditable, threads: Threads) -> Wishes {
+        let edit = self.edit().with_threads(threads.number());
+        Wishes::new(edit.with_allow_uneditable(uneditable.allow_uneditable))
     }
 }
 

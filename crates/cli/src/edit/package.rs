@@ -14,7 +14,7 @@ use gpu_packages::{
     verify,
 };
 
-use super::editor::Editor;
+use super::job::Job;
 use super::report::{About, FileRow, Stays};
 use super::words::{allow, explain, left_alone, no_wheel};
 use crate::inputs::Input;
@@ -61,17 +61,20 @@ struct Members {
 /// The plan of a member, if it changes, with its row in the report.
 type Planned = Result<(Option<EditPlan>, FileRow), Failure>;
 
-impl Editor<'_> {
+impl Job<'_> {
     /// Edits all members of a package, and writes it again. Files of kernel databases for other GPUs are left out.
     pub(super) fn edit_package(
         &mut self,
         named: &Input,
         package: &Package,
     ) -> Result<Vec<FileRow>, Failure> {
-        let dry_run = self.options.output.dry_run;
+        let dry_run = self.editor.options.output.dry_run;
         let (output, replaces) = self.output(named)?;
         let target = output.path();
         let opened = &package.opened;
+        let limits = &self.editor.options.limits;
+        let loose =
+            self.editor.databases.map(|it| it.loose_members(package, limits)).transpose()?;
         let (metadata, stamp) = (opened.metadata(), opened.stamp());
         let mut edited = Edited {
             name: named.name(),
@@ -80,7 +83,8 @@ impl Editor<'_> {
             dry_run,
             warnings: Vec::new(),
             members: Members::default(),
-            loose: self.loose_members(package)?,
+            // Without databases nothing is left out.
+            loose: loose.unwrap_or_else(HashSet::new),
         };
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
@@ -128,12 +132,12 @@ impl Editor<'_> {
                 };
                 Ok(noted.and_then(|faults| {
                     warnings.extend(faults);
-                    Ok(self.lists.note(named, Some(out))?)
+                    Ok(self.listed.note(named, Some(out))?)
                 }))
             })??;
             if edited.changes_some() || !replaces {
                 outputs.commit()?;
-                self.lists.is_written();
+                self.listed.is_written();
                 warnings.extend(attributes::other_names(metadata).filter(|_| replaces));
             }
         }
@@ -155,7 +159,7 @@ impl Editor<'_> {
     fn edit_zip(&self, edited: &mut Edited<'_>, zip: &Zip) -> Result<Rewrite, Failure> {
         let reader = edited.package.opened.reader();
         let mut edit = PackageEdit::new(zip, reader).map_err(of)?;
-        edited.allow(allow(self.options, edit.findings()), edit.findings())?;
+        edited.allow(allow(self.editor.options, edit.findings()), edit.findings())?;
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
             if edited.loose.contains(member.name())
@@ -171,13 +175,14 @@ impl Editor<'_> {
             }
         }
         edited.check()?;
-        let tag = self.options.output.build_tag.as_deref();
+        let tag = self.editor.options.output.build_tag.as_deref();
         match zip.kind() {
             PackageKind::Wheel => edited.members.unopened.lists.clear(),
             _ if tag.is_some() => return Err(no_wheel()),
             _ => {}
         }
-        let rewrite = edit.plan(reader, tag, self.options.host.drop_signature).map_err(of)?;
+        let rewrite =
+            edit.plan(reader, tag, self.editor.options.host.drop_signature).map_err(of)?;
         edited.members.has_other_changes |= tag.is_some();
         edited.members.unlisted.extend(rewrite.unlisted().map(text));
         Ok(rewrite)
@@ -191,7 +196,7 @@ impl Editor<'_> {
         reader: Positioned<'_>,
     ) -> Result<bool, Failure> {
         let is_file = |member: &ZipMember| !member.is_directory() && !member.is_symlink();
-        let database = self.databases.and_then(|it| it.rule.database(name));
+        let database = self.editor.databases.and_then(|it| it.rule.database(name));
         if database.is_none() || !zip.members().get(at).is_some_and(is_file) {
             return Ok(false);
         }
@@ -201,7 +206,9 @@ impl Editor<'_> {
     }
 
     fn store_goes(&self, database: Option<&Database>, store: &Store) -> Result<bool, Failure> {
-        let (Some(it), Some(database)) = (self.databases, database) else { return Ok(false) };
+        let (Some(it), Some(database)) = (self.editor.databases, database) else {
+            return Ok(false);
+        };
         Ok(it.rule.drops_database(database, store.reader(), &self.walk())?)
     }
 
@@ -215,7 +222,7 @@ impl Editor<'_> {
         let member = zip.members().get(at);
         let is_file = |member: &&ZipMember| !member.is_directory() && member.size() > 0;
         let Some(member) = member.filter(is_file) else { return Ok(None) };
-        self.keep.or_all(|keep| {
+        self.editor.keep.or_all(|keep| {
             let mut contents = edit.open(at, edited.package.opened.reader()).map_err(of)?;
             let mut head = Vec::new();
             contents.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
@@ -224,7 +231,7 @@ impl Editor<'_> {
             }
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
             let faults = edit.faults(at, contents.finish());
-            let warnings = allow(self.options, &faults)?;
+            let warnings = allow(self.editor.options, &faults)?;
             let new = self.plan_member(edited, name, &store).and_then(|(plan, row)| {
                 let new = plan.map(|plan| self.deflate(member, plan, &store)).transpose()?;
                 Ok((new, row))
@@ -246,7 +253,7 @@ impl Editor<'_> {
         plan: EditPlan,
         store: &Arc<Store>,
     ) -> Result<NewContents, Failure> {
-        let (level, threads) = (self.options.package_level, self.options.limits.threads.count());
+        let (level, threads) = (self.editor.options.package_level, self.share.threads.count());
         // Headers state how much the plan holds.
         let room = self.room().saturating_sub(plan.held());
         let bytes = new_bytes(plan, Arc::clone(store))?;
@@ -261,7 +268,7 @@ impl Editor<'_> {
                         )
                         .into()
                     }
-                    (_, Some(error)) => explain(&error, self.images),
+                    (_, Some(error)) => explain(&error, self.editor.images),
                     (_, None) => of(error),
                 }
             })?;
@@ -296,7 +303,7 @@ impl Editor<'_> {
             }
         };
         let row = FileRow::new(&name, Path::new(&output), &contents, &plan, &wishes).tallied(
-            self.shrinks,
+            self.editor.shrinks,
             &contents,
             &plan,
             &wishes,
@@ -311,15 +318,17 @@ impl Editor<'_> {
             PackageForm::Zip(_) => PackageKind::Zip,
         };
         kind.check_edit().map_err(of)?;
-        if self.options.output.build_tag.is_some() {
+        if self.editor.options.output.build_tag.is_some() {
             return Err(no_wheel());
         }
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
-        let verified =
-            verify(old, &self.options.limits.for_package(edited.package.opened.metadata().len()))
-                .map_err(of)?;
-        edited.allow(allow(self.options, &verified.findings), &verified.findings)?;
-        self.keep.or_all(|keep| {
+        let verified = verify(
+            old,
+            &self.editor.options.limits.for_package(edited.package.opened.metadata().len()),
+        )
+        .map_err(of)?;
+        edited.allow(allow(self.editor.options, &verified.findings), &verified.findings)?;
+        self.editor.keep.or_all(|keep| {
             out.restart()?;
             edited.members = Members::default();
             self.edit_stream_once(edited, kind, out, keep)
@@ -342,9 +351,9 @@ impl Editor<'_> {
     ) -> Result<Option<()>, Failure> {
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
         let options = RewriteOptions::default()
-            .with_drop_signature(self.options.host.drop_signature)
-            .with_level(self.options.package_level)
-            .with_threads(self.options.limits.threads.count());
+            .with_drop_signature(self.editor.options.host.drop_signature)
+            .with_level(self.editor.options.package_level)
+            .with_threads(self.share.threads.count());
         let (mut stopped, mut is_too_small) = (None, false);
         // The status of the member that is written last.
         let mut status = None;
@@ -355,7 +364,7 @@ impl Editor<'_> {
                 edited.delete(&name, original.size());
                 return Ok(Some(Replacement::removal()));
             }
-            let database = self.databases.and_then(|it| it.rule.database(&name));
+            let database = self.editor.databases.and_then(|it| it.rule.database(&name));
             let is_about = edited.is_about(&name, original.head());
             if database.is_none() && !is_about {
                 return Ok(None);
@@ -405,7 +414,7 @@ impl Editor<'_> {
         }
         edited.check_complaints()?;
         if let Some(error) = status.and_then(|(_, status)| status.take_error()) {
-            return Err(explain(&error, self.images));
+            return Err(explain(&error, self.editor.images));
         }
         if let Some(failure) = stopped {
             return Err(failure);
@@ -431,10 +440,8 @@ impl Edited<'_> {
     ) -> Result<(), Failure> {
         self.warnings.extend(warnings.map_err(|failure| match failure {
             // Members are named by the package and their path.
-            Failure::Complaints(texts)
-                if findings.first().is_some_and(|one| !one.path.is_empty()) =>
-            {
-                texts.into_iter().map(|text| format!(":{text}")).collect::<Vec<_>>().into()
+            Failure::Refused(texts) if findings.first().is_some_and(|one| !one.path.is_empty()) => {
+                Failure::Refused(texts.into_iter().map(|text| format!(":{text}")).collect())
             }
             failure => failure,
         })?);

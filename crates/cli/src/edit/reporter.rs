@@ -69,17 +69,7 @@ impl Reporter for FullReport<'_> {
             Err(Failure::NoCode) if !file.is_named() => {}
             Err(Failure::NotConcerned(_)) if !file.is_named() => self.left.push(name.to_owned()),
             Err(failure) => {
-                let complaints = failure.complaints()?;
-                // A long list of such files does not help.
-                const MOST: usize = 5;
-                for complaint in complaints.iter().take(MOST) {
-                    // Members of a package are named by it and their path.
-                    let colon = if complaint.starts_with(':') { "" } else { ": " };
-                    messages::error(&format_args!("{name}{colon}{complaint}"));
-                }
-                if let Some(more) = complaints.len().checked_sub(MOST).filter(|&n| n > 0) {
-                    messages::error(&format_args!("{name}: ... and {more} more"));
-                }
+                failure.print(name)?;
                 self.fail();
             }
         }

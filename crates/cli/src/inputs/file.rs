@@ -19,6 +19,7 @@ use tool_kit::looked::Seen;
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::Name;
 use tool_kit::parallel::Threads;
+use tool_kit::stamp::Stamp;
 use tool_kit::store::Store;
 
 /// A file to look into.
@@ -160,6 +161,17 @@ impl Input {
             Origin::Below(root, relative) => Some(root.real.as_ref()?.join(relative)),
             _ => fs::canonicalize(&self.path).ok(),
         }
+    }
+
+    /// Returns what all inputs have in common that are the same file, under this name or another.
+    pub(crate) fn identity(&self) -> Result<(u64, u64), Option<PathBuf>> {
+        let stamp = match &self.origin {
+            Origin::Below(root, relative) => {
+                root.held.look(relative).ok().flatten().map(|entry| entry.stamp)
+            }
+            _ => fs::metadata(&self.path).ok().map(|metadata| Stamp::new(&metadata)),
+        };
+        stamp.and_then(Stamp::file).ok_or_else(|| self.real())
     }
 
     /// Opens a directory that the file lies in, by its path without links. One below the directory that the user named is

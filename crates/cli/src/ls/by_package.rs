@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Mutex;
 
 use device_select::{Holding, Rule};
 use fat_object::{Finding, Image, ImageInfo, Severity, Visitor};
@@ -10,7 +11,7 @@ use serde::Serialize;
 use super::Args;
 use crate::inputs::{Input, Inputs, nothing};
 use crate::package::HEADS;
-use crate::records::Lists;
+use crate::records::{Listed, Lists};
 use crate::{native, suggest};
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
@@ -69,6 +70,8 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     let rule = (!wanted.is_empty()).then(|| Rule::keep(wanted));
     let inputs = Inputs::find(&args.files);
     let mut lists = Lists::default();
+    lists.find(inputs.files(), false);
+    let lists = Mutex::new(lists);
     let mut packages: BTreeMap<String, Holding> = BTreeMap::new();
     let list = |file: &Input, threads: Threads| {
         let mut listing = Listing::default();
@@ -89,13 +92,15 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         if holding.is_empty() {
             return Ok(nothing(&summary));
         }
-        let distribution = || lists.distributions(file).into_iter().next().map(|(_, name)| name);
+        let distribution =
+            || Listed::new(&lists).distributions(file).pop_first().map(|(_, name)| name);
         let package = file.package().map(str::to_owned).or_else(distribution);
         *packages.entry(package.unwrap_or_else(|| "(no package)".to_owned())).or_default() +=
             holding;
         Ok(Seen::Well)
     })?;
-    lists.take_said().iter().for_each(report::Message::print);
+    let said = lists.into_inner().map(|mut lists| lists.finish(false));
+    said.iter().flatten().for_each(report::Message::print);
     if args.json {
         tool_kit::json::print_rows(packages.iter().map(Row::new))?;
     } else if !packages.is_empty() {

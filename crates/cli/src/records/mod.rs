@@ -7,22 +7,22 @@
 //! the next run corrects their rows. Any other file that differs from its row was changed by somebody else.
 
 mod list;
+mod rows;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use device_select::few;
-use gpu_packages::{FileHashes, lists_in, sites_in};
+use gpu_packages::{lists_in, sites_in};
 
 use crate::environment::{Environment, root_and_base, slashed};
 use crate::inputs::Input;
 use list::List;
+pub(crate) use rows::Listed;
 use tool_kit::input;
 use tool_kit::listed::{self, Journal};
-use tool_kit::positioned::Positioned;
 use tool_kit::report::{self, Message};
 
 /// The lists of all files that are edited, found when they are needed.
@@ -33,12 +33,7 @@ pub(crate) struct Lists {
     bases: HashMap<PathBuf, Vec<PathBuf>>,
     /// The lists in each of these, by their position.
     by_directory: HashMap<PathBuf, Range<usize>>,
-    /// The file that is being written, and its rows.
-    pending: Vec<(usize, Vec<u8>, Option<FileHashes>)>,
     drops_signatures: bool,
-    has_faults: bool,
-    /// Messages that nobody took yet.
-    said: Vec<Message>,
 }
 
 /// The place of a list, and the list once it was read.
@@ -49,7 +44,7 @@ struct ListedPlace {
     base: PathBuf,
     real: PathBuf,
     /// `None` before it is read. Then `Err` if it cannot be read, and `Ok(None)` if it is not there.
-    list: Option<Result<Option<Box<List>>, ()>>,
+    list: Option<Result<Option<Box<List>>, io::Error>>,
 }
 
 impl Lists {
@@ -58,72 +53,9 @@ impl Lists {
         Lists { drops_signatures, ..Lists::default() }
     }
 
-    /// Returns how a file differs from its rows. A file that an interrupted run wrote does not. A file that is about to be
-    /// deleted has no contents here: it may only be in lists that cannot be read.
-    ///
-    /// # Errors
-    ///
-    /// One of reading the file; an error if a list is signed and signatures are not to be dropped.
-    pub(crate) fn compare(
-        &mut self,
-        file: &Input,
-        contents: Option<&File>,
-    ) -> io::Result<Vec<String>> {
-        let (rows, drops_signatures) = (self.rows_of(file), self.drops_signatures);
-        for (at, _) in &rows {
-            let list = self.list(*at).filter(|_| !drops_signatures);
-            list.map_or(Ok(()), |list| list.check_signature())?;
-        }
-        let mut faults = if rows.is_empty() { self.unread(file) } else { Vec::new() };
-        for (at, row) in rows {
-            let Some((list, contents)) = self.list(at).zip(contents) else { continue };
-            let found = FileHashes::of(Positioned::new(contents), &list.text.algorithms(&row))?;
-            if !list.notes.has(&row, &found) {
-                faults.extend(list.text.faults(&row, &found));
-            }
-        }
-        Ok(faults)
-    }
-
-    /// Notes in the journals what a file is about to become.
-    pub(crate) fn note(&mut self, file: &Input, new: Option<&File>) -> io::Result<()> {
-        self.pending.clear();
-        for (at, row) in self.rows_of(file) {
-            let Some(list) = self.list(at) else { continue };
-            let hashes = |file| FileHashes::of(Positioned::new(file), &list.text.algorithms(&row));
-            let new = new.map(hashes).transpose()?;
-            list.note(&row, new.as_ref()).map_err(|error| {
-                let text = format!("the journal of {list}: {}", report::reason(&error));
-                io::Error::new(error.kind(), text)
-            })?;
-            self.pending.push((at, row, new));
-        }
-        Ok(())
-    }
-
-    /// Has the rows of the file that was noted last corrected: it is there.
-    pub(crate) fn is_written(&mut self) {
-        for (at, row, new) in std::mem::take(&mut self.pending) {
-            if let Some(list) = self.list(at) {
-                list.changes.insert(row, new);
-            }
-        }
-    }
-
-    /// Returns how the size of a file that stays differs from its rows, which stay as well.
-    pub(crate) fn unchanged(&mut self, file: &Input, size: u64) -> Vec<String> {
-        let mut faults = Vec::new();
-        for (at, row) in self.rows_of(file) {
-            let Some(list) = self.list(at) else { continue };
-            if !list.notes.mentions(&row) {
-                faults.extend(list.text.faults(&row, &FileHashes::of_size(size)));
-            }
-        }
-        faults
-    }
-
-    /// Finds journals that interrupted runs left above these files: their lists are corrected as well.
-    pub(crate) fn find_journals(&mut self, files: &[Input]) {
+    /// Finds the lists above these files. If some are written, those with journals that interrupted runs left are corrected as
+    /// well.
+    pub(crate) fn find(&mut self, files: &[Input], is_written: bool) {
         let mut known = HashSet::new();
         for file in files {
             let Some(real) = file.real() else { continue };
@@ -132,36 +64,29 @@ impl Lists {
             }
             for at in self.above(&real, file) {
                 let place = self.places.get(at).map(|place| Journal::place(&place.at));
-                if place.is_some_and(|journal| journal.is_taken().unwrap_or(false)) {
+                if is_written && place.is_some_and(|journal| journal.is_taken().unwrap_or(false)) {
                     self.list(at);
                 }
             }
         }
     }
 
-    /// Writes all lists again in which rows are to be corrected, if files are written. Returns whether all went well.
-    pub(crate) fn finish(&mut self, is_written: bool) -> bool {
-        let drops_signatures = self.drops_signatures;
-        let mut is_well = !self.has_faults;
-        for place in self.places.iter_mut().filter(|_| is_written) {
-            let Some(Ok(Some(list))) = &mut place.list else { continue };
-            if let Err(error) = list.finish(drops_signatures, &mut self.said) {
-                self.said.push(Message::Error(format!("{list}: {}", report::reason(&error))));
-                is_well = false;
+    /// Writes all lists again in which rows are to be corrected, if files are written. Returns what is to be said about the
+    /// lists that were needed.
+    pub(crate) fn finish(&mut self, is_written: bool) -> Vec<Message> {
+        let mut said = Vec::new();
+        for place in &mut self.places {
+            let finished = match &mut place.list {
+                Some(Ok(Some(list))) if is_written => list.finish(self.drops_signatures, &mut said),
+                Some(Err(error)) => Err(io::Error::new(error.kind(), report::reason(error))),
+                _ => Ok(()),
+            };
+            if let Err(error) = finished {
+                let (path, reason) = (place.at.path(), report::reason(&error));
+                said.push(Message::Error(format!("{}: {reason}", path.display())));
             }
         }
-        is_well
-    }
-
-    /// Returns the distributions that have the file: the path of each list, and the name.
-    pub(crate) fn distributions(&mut self, file: &Input) -> BTreeSet<(PathBuf, String)> {
-        let rows = self.rows_of(file);
-        rows.iter().filter_map(|(at, _)| self.list(*at).map(|list| list.names())).collect()
-    }
-
-    /// Takes the messages of the work on the lists since the last call.
-    pub(crate) fn take_said(&mut self) -> Vec<Message> {
-        std::mem::take(&mut self.said)
+        said
     }
 
     /// Returns the rows of a file, each with the position of its list.
@@ -175,12 +100,21 @@ impl Lists {
         found
     }
 
+    /// Fails if one of these lists is signed, and signatures are not to be dropped.
+    fn check_signatures(&mut self, rows: &[(usize, Vec<u8>)]) -> io::Result<()> {
+        if self.drops_signatures {
+            return Ok(());
+        }
+        rows.iter()
+            .try_for_each(|(at, _)| self.list(*at).map_or(Ok(()), |list| list.check_signature()))
+    }
+
     /// Returns the lists that may have rows of a file, and could not be read.
     fn unread(&mut self, file: &Input) -> Vec<String> {
         let Some(real) = file.real() else { return Vec::new() };
         let lists = self.above(&real, file);
         let places = lists.into_iter().filter_map(|at| self.places.get(at));
-        let failed = places.filter(|place| matches!(place.list, Some(Err(()))));
+        let failed = places.filter(|place| matches!(place.list, Some(Err(_))));
         let failed: Vec<_> = failed.map(|place| place.at.path().display().to_string()).collect();
         let text = || format!("may be listed where it cannot be compared: {}", few(&failed));
         (!failed.is_empty()).then(text).into_iter().collect()
@@ -235,12 +169,7 @@ impl Lists {
     fn list(&mut self, at: usize) -> Option<&mut List> {
         let place = self.places.get_mut(at)?;
         let list = place.list.get_or_insert_with(|| {
-            let list = List::read(&place.at, &place.base, &place.real);
-            list.map(|list| list.map(Box::new)).map_err(|error| {
-                let (path, reason) = (place.at.path(), report::reason(&error));
-                self.said.push(Message::Error(format!("{}: {reason}", path.display())));
-                self.has_faults = true;
-            })
+            List::read(&place.at, &place.base, &place.real).map(|list| list.map(Box::new))
         });
         list.as_mut().ok()?.as_deref_mut()
     }

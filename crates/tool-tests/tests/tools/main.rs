@@ -22,6 +22,7 @@ mod library;
 #[path = "../cases/runner.rs"]
 mod runner;
 
+mod at_once;
 mod bare;
 #[cfg(target_os = "linux")]
 mod budgets;

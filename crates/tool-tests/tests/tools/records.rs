@@ -9,23 +9,24 @@ use gpu_packages::{Algorithm, Hash};
 use crate::common::{data, stderr, tool};
 use crate::wheels::Place;
 
-const SITE: &str = "env/lib/python3.11/site-packages";
-const LIST: &str = "env/lib/python3.11/site-packages/foo-1.0.dist-info/RECORD";
-const JOURNAL: &str = "env/lib/python3.11/site-packages/foo-1.0.dist-info/.offload-journal-RECORD~";
-const ONE: &str = "env/lib/python3.11/site-packages/foo/one.o";
+pub(super) const SITE: &str = "env/lib/python3.11/site-packages";
+pub(super) const LIST: &str = "env/lib/python3.11/site-packages/foo-1.0.dist-info/RECORD";
+pub(super) const JOURNAL: &str =
+    "env/lib/python3.11/site-packages/foo-1.0.dist-info/.offload-journal-RECORD~";
+pub(super) const ONE: &str = "env/lib/python3.11/site-packages/foo/one.o";
 const TWO: &str = "env/lib/python3.11/site-packages/foo/two.o";
-const CONDA: &str = "env/conda-meta/bar-2.0-0.json";
+pub(super) const CONDA: &str = "env/conda-meta/bar-2.0-0.json";
 const CONDA_JOURNAL: &str = "env/conda-meta/.offload-journal-bar-2.0-0.json~";
 const BAR: &str = "env/lib/bar.o";
-const THIN: [&str; 5] = ["thin", "--in-place", "--keep", "gfx1100", "env"];
+pub(super) const THIN: [&str; 5] = ["thin", "--in-place", "--keep", "gfx1100", "env"];
 
-fn row(name: &str, bytes: &[u8]) -> String {
+pub(super) fn row(name: &str, bytes: &[u8]) -> String {
     let hash = Hash::of(Algorithm::Sha256, bytes).to_base64();
     format!("{name},sha256={hash},{}\n", bytes.len())
 }
 
 /// Makes an environment of a Python package with two objects, and a package of conda's with one.
-fn environment() -> (Place, Vec<u8>) {
+pub(super) fn environment() -> (Place, Vec<u8>) {
     let hip = fs::read(data("hip.o")).unwrap();
     let place = Place::with("hip.o", &hip);
     for directory in ["foo", "foo-1.0.dist-info"] {
@@ -49,12 +50,12 @@ fn conda(bytes: &[u8]) -> String {
     )
 }
 
-fn text(place: &Place, name: &str) -> String {
+pub(super) fn text(place: &Place, name: &str) -> String {
     fs::read_to_string(place.path(name)).unwrap()
 }
 
 /// The row that a file should have.
-fn right(place: &Place, name: &str) -> String {
+pub(super) fn right(place: &Place, name: &str) -> String {
     row(name, &fs::read(place.path(SITE).join(name)).unwrap())
 }
 
