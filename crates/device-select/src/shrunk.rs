@@ -36,7 +36,7 @@ const MOST_NAMES: usize = 3;
 #[derive(Debug)]
 pub struct Shrunk {
     gpus: String,
-    /// Those of NVIDIA.
+    /// The GPUs of NVIDIA among them.
     nvidia: String,
     drops_ptx: bool,
     /// Bytes of all files before.
@@ -144,8 +144,8 @@ impl Shrunk {
         self.packages = packages;
     }
 
-    /// Adds code that stays because it cannot be removed: bytes, if they are known, of a file. Of the reason, words with numbers are left
-    /// out, as files differ in these, and so is the option at its end that helps other commands.
+    /// Adds code that stays because it cannot be removed: bytes, if they are known, of a file. Words of the reason with numbers are left
+    /// out, because files differ in these, and so is an option of other commands at its end.
     pub fn stay(&mut self, reason: &str, bytes: u64, file: &str) {
         let advised = reason.rsplit_once(" (").filter(|(_, advice)| advice.contains("--"));
         let reason = advised.map_or(reason, |(reason, _)| reason);
@@ -176,7 +176,7 @@ impl Shrunk {
         kept.total() > 0 || *unserved > 0
     }
 
-    /// Returns whether the files are about the GPUs: some code is for them, or a package that was refused may have some.
+    /// Returns whether some code is for the GPUs, or may be: a refused package was not looked into.
     #[must_use]
     pub fn is_about_gpus(&self) -> bool {
         self.has_code() || self.stuck.values().any(|one| one.bytes == 0)
@@ -350,7 +350,7 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// A unit of sizes, one for all that are compared: a number of bits, and its name.
+/// A unit of sizes: its number of bits, and its name.
 #[derive(Clone, Copy)]
 struct Unit(u32, &'static str);
 

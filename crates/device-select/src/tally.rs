@@ -124,7 +124,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Sums up all images of a file, of which some are removed.
+    /// Returns the sums of all images of a file. `is_removed` says which of them an edit removes.
     #[must_use]
     pub fn of(rule: &Rule, images: &[ImageInfo], is_removed: impl Fn(&ImageInfo) -> bool) -> Self {
         let mut tally = Tally::default();

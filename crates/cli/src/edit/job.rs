@@ -216,8 +216,7 @@ impl<'e> Job<'e> {
         Ok(row.written(self.editor.options.output.dry_run, replaces))
     }
 
-    /// Returns the row of a file that stays as it is because it is refused, or has nothing for the targets, where that is no
-    /// failure.
+    /// Returns the row of a file that stays as it is, where a refusal is not a failure.
     ///
     /// # Errors
     ///
@@ -233,7 +232,7 @@ impl<'e> Job<'e> {
             (Some(rule), Failure::Refused(why)) => (rule, Stays::Refused(why.join("; "))),
             (_, failure) => return Err(failure),
         };
-        // What is damaged may have no sums.
+        // Damaged files may have no sums.
         let listing = fat_object::list(file, &self.walk());
         let tally = listing.map(|listing| Tally::of(rule, listing.images(), |_| false));
         Ok(FileRow::staying(name, size, tally.unwrap_or_else(|_| Tally::default()), stays))

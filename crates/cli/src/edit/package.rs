@@ -47,7 +47,7 @@ struct Edited<'a> {
 struct Members {
     rows: Vec<FileRow>,
     complaints: Vec<String>,
-    /// `true` if a complaint is about something else than what is in the package.
+    /// `true` if a member could not be read or written.
     has_failed: bool,
     /// Members with code that no option selects, and the reasons for the first.
     left: Vec<String>,

@@ -1,16 +1,15 @@
 //! Reports of edits, as tables and as JSON.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use device_select::{CodeSizes, Rule, Tally};
+use device_select::{Rule, Tally};
 use fat_edit::{EditNote, EditPlan, EditableFile, TargetChange};
-use fat_object::{ContainerKind, ImageInfo};
+use fat_object::ContainerKind;
 use serde::Serialize;
 
 use super::wishes::Wishes;
-use super::words::images_removed_from;
 use tool_kit::style::{self, HEADING, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{holes, input, report as messages};
@@ -79,7 +78,7 @@ pub(super) enum Stays {
     #[default]
     Nothing,
     /// Parts of the file: the reason, and bytes of code.
-    Parts(Vec<(String, u64)>),
+    Parts(Vec<(&'static str, u64)>),
     /// The file was refused.
     Refused(String),
     /// Nothing in the file is for the targets of the rule.
@@ -189,13 +188,10 @@ impl FileRow {
         wishes: &Wishes,
     ) -> Self {
         let Some(rule) = rule else { return self };
-        let removed = plan.images().iter().filter(|image| image.size_after.is_none());
-        let removed: HashSet<usize> = removed.filter_map(|image| image.index).collect();
-        let is_removed = |image: &ImageInfo| removed.contains(&image.index());
-        self.tally = Tally::of(rule, contents.images(), is_removed);
+        self.tally = plan.tally(rule, contents);
         self.holes = holes::size(plan.zeros(&[]));
         if self.tally.stuck.total() > 0 {
-            self.stays = Stays::Parts(staying_parts(contents, plan, wishes));
+            self.stays = Stays::Parts(plan.stuck(contents, &wishes.edit));
         }
         self
     }
@@ -290,19 +286,6 @@ fn staying(note: &EditNote) -> usize {
         | EditNote::RegisteredOffloadBinaries { count } => *count,
         _ => 0,
     }
-}
-
-/// Returns the bytes of code that was to be removed and cannot be, with the reasons.
-fn staying_parts(contents: &EditableFile, plan: &EditPlan, wishes: &Wishes) -> Vec<(String, u64)> {
-    let parts = plan.notes().iter().filter_map(|note| match note {
-        EditNote::Uneditable { kind, containers } => {
-            let mut bytes = CodeSizes::default();
-            images_removed_from(contents, wishes, containers).for_each(|image| bytes.count(image));
-            Some(((*kind).to_owned(), bytes.total()))
-        }
-        _ => None,
-    });
-    parts.collect()
 }
 
 /// Prints a heading and a table for each file that changes.

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use device_select::{CodeSizes, Rule, Shrunk, Stay, Tally};
+use device_select::{Rule, Shrunk, Stay, Tally};
 use gpu_packages::{Algorithm, Extras, hash_reader};
 use serde::Serialize;
 
@@ -44,33 +44,9 @@ pub(crate) struct ShortReport<'a> {
 /// The report as JSON.
 #[derive(Serialize)]
 struct Summary<'a> {
-    size_before: u64,
-    size_after: u64,
-    kept: Kinds,
-    removed: Kinds,
-    stays: Vec<Staying<'a>>,
+    #[serde(flatten)]
+    shrunk: &'a Shrunk,
     files: &'a [FileRow],
-}
-
-#[derive(Serialize)]
-struct Kinds {
-    machine_code: u64,
-    ptx: u64,
-    lto_ir: u64,
-    other: u64,
-}
-
-impl From<CodeSizes> for Kinds {
-    fn from(CodeSizes { machine_code, ptx, lto_ir, other, .. }: CodeSizes) -> Self {
-        Kinds { machine_code, ptx, lto_ir, other }
-    }
-}
-
-#[derive(Serialize)]
-struct Staying<'a> {
-    reason: &'a str,
-    bytes: u64,
-    files: usize,
 }
 
 impl<'a> ShortReport<'a> {
@@ -85,19 +61,6 @@ impl<'a> ShortReport<'a> {
             why,
             extras: Vec::new(),
         }
-    }
-
-    fn print_json(&self) -> io::Result<()> {
-        let ([size_before, size_after], tally) = (self.shrunk.sizes(), self.shrunk.tally());
-        let (reasons, files) = (self.shrunk.reasons(), &self.rows[..]);
-        let stays = reasons.iter().map(|Stay { reason, bytes, files, .. }| Staying {
-            reason,
-            bytes: *bytes,
-            files: *files,
-        });
-        let (kept, removed) = (tally.kept.into(), tally.removed.into());
-        let stays = stays.collect();
-        tool_kit::json::print(&Summary { size_before, size_after, kept, removed, stays, files })
     }
 
     fn add(&mut self, row: FileRow) {
@@ -187,7 +150,7 @@ impl Reporter for ShortReport<'_> {
         }
         shrunk.set_packages(self.packages.len());
         if self.json {
-            self.print_json()?;
+            tool_kit::json::print(&Summary { shrunk, files: &self.rows })?;
         } else if !options.output.is_stdout() {
             let mut out = style::stdout();
             for line in shrunk.lines(options.output.dry_run) {

@@ -2,7 +2,6 @@
 
 use device_select::{few, names};
 use fat_edit::{EditNote, EditableContainer, EditableFile, Error, ErrorKind};
-use fat_object::ImageInfo;
 use tool_kit::failure::Failure;
 use tool_kit::{report, style};
 
@@ -137,18 +136,5 @@ pub(super) fn describe(note: &EditNote, file: &EditableFile, wishes: &Wishes) ->
 
 /// Returns the targets of the images that were to leave these containers.
 fn removed_from(file: &EditableFile, wishes: &Wishes, containers: &[usize]) -> String {
-    names(images_removed_from(file, wishes, containers))
-}
-
-/// Returns the images that were to leave these containers.
-pub(super) fn images_removed_from<'f>(
-    file: &'f EditableFile,
-    wishes: &Wishes,
-    containers: &[usize],
-) -> impl Iterator<Item = &'f ImageInfo> {
-    let images = file.images().iter().filter(|image| wishes.edit.removes(image.index()));
-    images.filter(|image| {
-        let container = file.container_of(image.index());
-        container.is_some_and(|container| containers.binary_search(&container.index()).is_ok())
-    })
+    names(wishes.edit.removed_from(file, containers))
 }

@@ -76,7 +76,7 @@ fn links_that_lead_out_are_counted() {
     assert!(fs::read(place.path("cached.so")).unwrap() == hip);
 }
 
-/// What fails is an error, and what was removed by then is said.
+/// A failure is an error, and the lines say what was removed by then.
 #[test]
 #[cfg(unix)]
 fn files_that_cannot_be_read_or_written_are_failures() {
