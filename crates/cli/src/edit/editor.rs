@@ -173,6 +173,10 @@ impl<'a> Editor<'a> {
             Err("members are edited with their package: name that".to_owned().into())
         } else if is_going {
             self.delete(file).map(|row| vec![row])
+        } else if loose.is_untouched(file) {
+            let size = file.open(self.options.limits.max_input)?.metadata().len();
+            let row = FileRow::untouched(file.name(), size);
+            Ok(vec![row.written(self.options.output.dry_run, true)])
         } else {
             self.edit_any(file)
         };

@@ -213,6 +213,12 @@ impl FileRow {
         FileRow { file, output, changed: true, deleted: true, size_before, ..FileRow::default() }
     }
 
+    /// Returns the row of a file that was not looked into, as nothing in it changes.
+    pub(super) fn untouched(file: &str, size: u64) -> Self {
+        let (file, output) = (file.to_owned(), file.to_owned());
+        FileRow { file, output, size_before: size, size_after: size, ..FileRow::default() }
+    }
+
     /// Returns the directory or the package that the file lies in.
     fn directory(&self) -> &str {
         let ends: &[char] = if self.about == About::Member { &['/', ':'] } else { &['/'] };
