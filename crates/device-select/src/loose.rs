@@ -29,6 +29,8 @@ const HSA: &str = "amdhsa";
 #[derive(Clone, Debug)]
 pub struct LooseImage {
     is_needed: bool,
+    /// `true` if no code in it goes.
+    is_whole: bool,
     /// The positions of the targets of the rule that mean an image.
     meant: BTreeSet<usize>,
     labels: Vec<String>,
@@ -66,6 +68,12 @@ impl LooseImage {
             | FileFormat::OffloadBinary => true,
             _ => false,
         }
+    }
+
+    /// Returns whether all code in it stays.
+    #[must_use]
+    pub fn stays_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Returns whether some code in it stays.
@@ -190,6 +198,7 @@ impl Rule {
             wanted.is_some_and(|wanted| images.iter().any(|image| self.means(wanted, image)))
         };
         Ok(Some(LooseImage {
+            is_whole: fates().all(|(_, fate)| fate.stays()),
             is_needed: fates().any(|(_, fate)| fate.stays()),
             meant: (0..self.wanted().len()).filter(means).collect(),
             labels: each_once(fates().map(|(image, _)| label(image))),

@@ -342,7 +342,7 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -369,7 +369,7 @@ impl Unit {
         match (bytes >> bits) + u64::from(u128::from(bytes) & half > 0) {
             number if bits == 0 || tenths >= 100 => grouped(number),
             _ if tenths == 0 && bytes > 0 => "<0.1".to_owned(),
-            _ if tenths % 10 == 0 => (tenths / 10).to_string(),
+            _ if tenths.is_multiple_of(10) => (tenths / 10).to_string(),
             _ => format!("{}.{}", tenths / 10, tenths % 10),
         }
     }

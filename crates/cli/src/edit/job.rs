@@ -126,6 +126,10 @@ impl<'e> Job<'e> {
     fn edit_any(&mut self, file: &Input) -> Edited {
         let editor = self.editor;
         let opened = file.open(editor.options.limits.max_input)?;
+        if self.loose.is_untouched(file) {
+            let row = FileRow::untouched(file.name(), opened.metadata().len());
+            return Ok(vec![row.written(editor.options.output.dry_run, true)]);
+        }
         self.most_held = editor.options.limits.held_of(opened.metadata().len());
         match Package::of(&opened) {
             Ok(Some(_)) if self.share.bytes.is_some() => Err(self.missed(Failure::NoCode)),

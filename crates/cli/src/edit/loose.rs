@@ -36,6 +36,8 @@ pub(super) struct LooseFiles {
     going: HashSet<PathBuf>,
     staying: HashSet<PathBuf>,
     kept: HashSet<PathBuf>,
+    /// Compressed files, which cannot be edited, and of which nothing goes.
+    untouched: HashSet<PathBuf>,
     /// Places with nothing for the targets of the rule.
     pub(super) left: Vec<String>,
     pub(super) faults: Vec<String>,
@@ -46,6 +48,7 @@ pub(super) struct LooseFiles {
 struct Found<'i> {
     file: &'i Input,
     image: LooseImage,
+    is_compressed: bool,
     /// The name of the distribution that has it, or of the directory that the user named.
     place: String,
 }
@@ -58,6 +61,11 @@ impl LooseFiles {
     /// Returns whether a file lies in a place where nothing changes.
     pub(super) fn stays(&self, file: &Input) -> bool {
         self.staying.contains(file.path())
+    }
+
+    /// Returns whether a file is left as it is without an edit.
+    pub(super) fn is_untouched(&self, file: &Input) -> bool {
+        self.untouched.contains(file.path())
     }
 
     /// Returns whether a note about its place says why a file is kept.
@@ -101,17 +109,17 @@ impl Databases<'_> {
         }
     }
 
-    /// Returns the loose image that a file is, compressed or not.
-    fn image(&self, file: &Input, limits: &Limits) -> io::Result<Option<LooseImage>> {
+    /// Returns the loose image that a file is, and whether it is compressed.
+    fn image(&self, file: &Input, limits: &Limits) -> io::Result<Option<(LooseImage, bool)>> {
         let opened = file.open(limits.max_input)?;
         if LooseImage::may_start(opened.head()) {
             let walk = limits.for_file(&limits.options(), opened.metadata().len());
-            return self.rule.loose(opened.reader(), &walk);
+            let image = self.rule.loose(opened.reader(), &walk)?;
+            return Ok(image.map(|image| (image, false)));
         }
-        match Package::of(&opened)?.filter(Package::is_compressed) {
-            Some(package) => Ok(self.members(&package, limits).remove(&Vec::new()).flatten()),
-            None => Ok(None),
-        }
+        let package = Package::of(&opened)?.filter(Package::is_compressed);
+        let image = package.and_then(|package| self.members(&package, limits).remove(&Vec::new()));
+        Ok(image.flatten().map(|image| (image, true)))
     }
 
     /// Returns the loose images among the members of a package, by their names. The only member of a compressed file has the
@@ -168,7 +176,12 @@ impl Databases<'_> {
         let look = |file: &&Input| self.image(file, limits).ok().flatten();
         parallel::in_order(at_once, &files, look, |file, image| {
             let place = inputs.directory_of(file).to_owned();
-            found.extend(image.map(|image| Found { file, image, place }));
+            found.extend(image.map(|(image, is_compressed)| Found {
+                file,
+                image,
+                is_compressed,
+                place,
+            }));
             io::Result::Ok(())
         })?;
         for one in &mut found {
@@ -198,7 +211,10 @@ impl Databases<'_> {
                 Err(fault) => all.faults.push(format!("{name}: {fault}")),
             }
         }
-        for Found { file, image, place } in &found {
+        for Found { file, image, is_compressed, place } in &found {
+            if *is_compressed && image.stays_whole() {
+                all.untouched.insert(file.path().to_owned());
+            }
             let files = match thinned.contains(place) {
                 true if image.is_needed() => &mut all.kept,
                 true => &mut all.going,

@@ -209,6 +209,13 @@ impl FileRow {
         FileRow { file, output, changed: true, deleted: true, size_before, ..FileRow::default() }
     }
 
+    /// Returns the row of a file that was not looked into, as nothing in it changes.
+    pub(super) fn untouched(file: &str, size: u64) -> Self {
+        let mut tally = Tally::default();
+        tally.kept.machine_code = size;
+        FileRow::staying(file, size, tally, Stays::Nothing)
+    }
+
     /// Returns the directory or the package that the file lies in.
     fn directory(&self) -> &str {
         let ends: &[char] = if self.about == About::Member { &['/', ':'] } else { &['/'] };
