@@ -63,6 +63,7 @@ const FILES: &[Question] = &[
             "--allow-findings",
         ],
     ),
+    Question("offload", &["shrink", "{}", "--gpu", "gfx90a", "-o", "{out}"]),
     Question(
         "offload",
         &[

@@ -121,6 +121,12 @@ impl Inputs {
         self.directories.first().map(|(_, name)| &**name)
     }
 
+    /// Returns the directory among the arguments that leads to a file; empty if none does.
+    pub(crate) fn directory_of(&self, file: &Input) -> &str {
+        let directory = self.directories.iter().find(|(root, _)| *root == file.root);
+        directory.map_or("", |(_, name)| name)
+    }
+
     /// Returns whether some could not be found.
     pub(crate) fn have_faults(&self) -> bool {
         self.has_faults

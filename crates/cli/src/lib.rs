@@ -32,6 +32,7 @@ mod records;
 mod remove;
 mod replace;
 mod select;
+mod shrink;
 mod suggest;
 mod thin;
 mod unbundle;

@@ -1,5 +1,6 @@
 //! `offload ls`: every device image in any file.
 
+mod by_package;
 mod needs;
 mod row;
 mod same;
@@ -91,6 +92,17 @@ pub(crate) struct Args {
     /// are decompressed for it. With --json, each image has a list of needs.
     #[arg(long)]
     needs: bool,
+    /// Print one line for each package: code for the GPUs, for others, PTX, LTO-IR
+    ///
+    /// Packages are those whose lists (RECORD of Python, conda-meta) have a file, and packages that are not installed, such as
+    /// wheels. --gpu says which GPUs are meant; without it they are those of this machine, or all if it has none. Sizes are
+    /// of code as stored. LOOSE is the part of them in files that are device code as a whole; NOT READ is the size of files
+    /// that may hold device code and are damaged or of a format that is not read.
+    #[arg(
+        long,
+        conflicts_with_all = ["tree", "totals", "rows", "hash", "same", "needs", "sort", "ids", "kinds", "exact"]
+    )]
+    by_package: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -118,6 +130,9 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    if args.by_package {
+        return by_package::run(args);
+    }
     let filter = args.selection.filter();
     let mut rows = args.json.then(Array::start).transpose()?;
     let mut out = style::stdout();

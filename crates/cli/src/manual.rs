@@ -1,7 +1,6 @@
 //! `offload man`: manual pages, made of the definitions of commands and options.
 
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 
 use clap::Command;
@@ -11,9 +10,7 @@ use crate::help::{START, TERMS};
 use target_id::near::{did_you_mean, nearest};
 use tool_kit::Outcome;
 use tool_kit::help::Group;
-use tool_kit::output::Outputs;
-use tool_kit::permissions::NewPermissions;
-use tool_kit::roff::Manual;
+use tool_kit::roff::{self, Manual};
 
 /// Print a manual page, or write all of them
 ///
@@ -34,27 +31,16 @@ pub(crate) fn run(args: &Args, mut command: Command, groups: &[Group]) -> io::Re
     let related = TOOLS.map(|(name, _)| name);
     let manual =
         Manual { command: &command, groups, start: &START, terms: &TERMS, related: &related };
-    let Some(directory) = &args.out else {
-        let name = args.page.as_deref().unwrap_or("offload");
-        let Some((_, page)) = page(&manual, name) else {
-            let near = did_you_mean(&nearest(name, names(groups)));
-            return Err(io::Error::other(format!("no manual page for '{name}'{near}")));
-        };
-        let mut out = io::stdout().lock();
-        out.write_all(page.as_bytes())?;
-        out.flush()?;
-        return Ok(Outcome::Clean);
-    };
-    let mut outputs = Outputs::default();
-    let directory = outputs.make_directory(directory)?;
-    let pages = ["offload"].into_iter().chain(names(groups));
-    for (title, page) in pages.filter_map(|name| page(&manual, name)) {
-        let name = directory.file(format!("{title}.1"));
-        let write = |file: &mut File| file.write_all(page.as_bytes());
-        outputs.write(&name, NewPermissions::PLAIN.into(), write)?;
+    let names = names(groups);
+    let page = |name: &str| page(&manual, name);
+    if let Some(directory) = &args.out {
+        return roff::write_all(directory, ["offload"].into_iter().chain(names).filter_map(page));
     }
-    outputs.commit()?;
-    Ok(Outcome::Clean)
+    let name = args.page.as_deref().unwrap_or("offload");
+    let near = || did_you_mean(&nearest(name, names));
+    let (_, page) = page(name)
+        .ok_or_else(|| io::Error::other(format!("no manual page for '{name}'{}", near())))?;
+    roff::print(&page)
 }
 
 /// Returns the names of all pages except `offload`'s.

@@ -7,8 +7,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
     add, bundle, completions, compress, decompress, doctor, extract, fatbin, gpus, help, kernels,
-    link, ls, manual, match_gpu, native, pack, packs, remove, replace, thin, unbundle, verify, why,
-    wrap,
+    link, ls, manual, match_gpu, native, pack, packs, remove, replace, shrink, thin, unbundle,
+    verify, why, wrap,
 };
 use tool_kit::help::{Group, More, template};
 use tool_kit::{Outcome, arguments, report};
@@ -76,6 +76,7 @@ commands! {
     Pack "pack" pack: "Pack device images into an offload binary, which clang can embed";
     Fatbin "fatbin" fatbin: "Pack cubins, PTX and LTO-IR into an NVIDIA fatbinary";
     "Edit":
+    Shrink "shrink" shrink: "Keep only the code of your GPUs in environments and packages";
     Thin "thin" thin: "Remove device code for other GPUs from any file, linked or not";
     Remove "remove" remove: "Remove entries of bundles and offload binaries, in any file";
     Replace "replace" replace: "Replace images in any file";

@@ -9,7 +9,7 @@ use device_select::{Decision, Missing, Rule, Wanted, is_host, names};
 use fat_edit::EditableFile;
 use fat_object::{FileFormat, ImageInfo};
 
-use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Work};
+use crate::edit::{Databases, Editor, Options, Subject, Uneditable, Wishes, Work};
 use crate::package::Images;
 use crate::suggest;
 use tool_kit::Outcome;
@@ -62,11 +62,17 @@ pub(crate) struct Args {
     /// Allow fatbinaries to lose what a GPU of --keep loads from them
     #[arg(long, requires = "keep", conflicts_with = "drop")]
     allow_unserved: bool,
-    /// Delete files of kernel databases for other GPUs from directories
+    /// Delete files of kernel databases and loose images for other GPUs
     ///
-    /// They are what ROCm's libraries load from beside them: files of Tensile, hipBLASLt and MIOpen in `rocblas/library`,
-    /// `hipblaslt/library`, `hipsparselt/library` and `miopen/db`, and kernel packs. The name of such a file says its GPU. A
-    /// file that all GPUs use stays, and so does a file with other contents than its name says.
+    /// From directories and packages. Files of databases are what ROCm's libraries load from beside them: files of Tensile,
+    /// hipBLASLt and MIOpen in `rocblas/library`, `hipblaslt/library`, `hipsparselt/library` and `miopen/db`, and kernel packs.
+    /// The name of such a file says its GPU. A file that all GPUs use stays, and so does a file with other contents than its
+    /// name says.
+    ///
+    /// Loose images are files of any name that are device code as a whole, compressed or not: cubins, code objects, PTX,
+    /// fatbinaries, bundles. They go if no image in them stays. A package with no loose image for the targets is left alone
+    /// (--allow-missing), and so is one that would lose all (--allow-empty). Files that no package has are one package. A file
+    /// that is named is never deleted.
     #[arg(long)]
     databases: bool,
     #[command(flatten)]
@@ -82,77 +88,135 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     } else {
         Rule::Drop { wanted: args.drop.clone() }
     };
-    let is_kept = |id: &str| {
-        let id = EntryId::parse(id).ok();
-        id.is_none_or(|id| id.is_host() || rule.keeps(&id.target()))
+    let thinning = Thinning {
+        rule: &rule,
+        permits: Permits {
+            leaving_named: false,
+            missing: args.allow_missing,
+            empty: args.allow_empty,
+            unserved: args.allow_unserved,
+            databases: args.databases,
+            uneditable: args.uneditable,
+        },
+        options: &args.options,
     };
-    let images = Images(&is_kept);
-    let decide = |subject: &Subject<'_>| decide(args, &rule, subject);
-    let editor = Editor {
-        keep: Keep::Needed(&images),
-        databases: args.databases.then_some(&rule),
-        ..Editor::new(&args.files, &args.options, Work::Edit, &decide)
-    };
-    editor.run()
+    thinning.edit(&args.files, |editor| editor.run())
 }
 
-fn decide(args: &Args, rule: &Rule, subject: &Subject<'_>) -> Result<Wishes, Failure> {
-    let contents = subject.contents;
-    let images = contents.images();
-    if images.iter().all(is_host) {
-        return Err(Failure::NoCode);
-    }
-    let option = if args.drop.is_empty() { "--keep" } else { "--drop" };
-    let missing = if args.allow_missing { Vec::new() } else { rule.missing(images) };
-    let why = |one: &Missing<'_>| {
-        let has = names(images.iter().filter(|image| !is_host(image)));
-        format!("{option} {}: {}", one.text(), one.words(&has))
-    };
-    // A directory has files for other GPUs, too.
-    let is_concerned = missing.len() < rule.wanted().len();
-    if !missing.is_empty() && !subject.is_named && !is_concerned {
-        return Err(Failure::NotConcerned(missing.iter().map(why).collect()));
-    }
-    if !missing.is_empty() && subject.is_named {
-        let missing =
-            missing.iter().map(|one| format!("{}; --allow-missing ignores this", why(one)));
-        return Err(missing.collect::<Vec<_>>().into());
+/// The permissions to remove more, or to leave more as it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Permits {
+    /// Named files without code for the targets are left alone, as those of directories are.
+    pub(crate) leaving_named: bool,
+    pub(crate) missing: bool,
+    pub(crate) empty: bool,
+    pub(crate) unserved: bool,
+    pub(crate) databases: bool,
+    pub(crate) uneditable: Uneditable,
+}
+
+/// The removal of device code by a rule.
+#[derive(Debug)]
+pub(crate) struct Thinning<'a> {
+    pub(crate) rule: &'a Rule,
+    pub(crate) permits: Permits,
+    pub(crate) options: &'a Options,
+}
+
+impl Thinning<'_> {
+    /// Runs an editor of these files, which decides by the rule.
+    pub(crate) fn edit(
+        &self,
+        files: &[PathBuf],
+        run: impl FnOnce(Editor<'_>) -> io::Result<Outcome>,
+    ) -> io::Result<Outcome> {
+        let is_kept = |id: &str| {
+            let id = EntryId::parse(id).ok();
+            id.is_none_or(|id| id.is_host() || self.rule.keeps(&id.target()))
+        };
+        let images = Images(&is_kept);
+        let decide = |subject: &Subject<'_>| self.decide(subject);
+        run(Editor {
+            keep: Keep::Needed(&images),
+            databases: self.permits.databases.then_some(Databases {
+                rule: self.rule,
+                allow_missing: self.permits.missing,
+                allow_empty: self.permits.empty,
+            }),
+            ..Editor::new(files, self.options, Work::Edit, &decide)
+        })
     }
 
-    let mut wishes = args.options.wishes(args.uneditable, subject.threads);
-    wishes.warnings.extend(rule.doubts(images));
-    let decision = rule.decide(images);
-    decision.go.iter().for_each(|image| wishes.edit.remove(image.index()));
-    let typed: Vec<_> = rule.wanted().iter().map(Wanted::text).collect();
-    let options = [(args.exact, " --exact"), (args.drop_ptx, " --drop-ptx")];
-    let options = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name);
-    let typed = format!("{option} {}{}", typed.join(","), options.collect::<String>());
-    let mut faults = Vec::new();
-    if !args.allow_empty {
-        let why = match rule {
-            Rule::Keep { .. } => "matches no image of",
-            Rule::Drop { .. } => "leaves no image in",
+    /// Returns the option of the rule, and with its arguments.
+    fn typed(&self) -> (&'static str, String) {
+        let (option, exact, drop_ptx) = match self.rule {
+            Rule::Keep { exact, drop_ptx, .. } => ("--keep", *exact, *drop_ptx),
+            Rule::Drop { .. } => ("--drop", false, false),
         };
-        faults.extend(wishes.emptied(contents).map(|(place, had)| {
-            format!("{typed} {why} {place} (has: {had}); --allow-empty permits this")
-        }));
+        let typed: Vec<_> = self.rule.wanted().iter().map(Wanted::text).collect();
+        let options = [(exact, " --exact"), (drop_ptx, " --drop-ptx")];
+        let options = options.into_iter().filter(|(is_given, _)| *is_given).map(|(_, name)| name);
+        (option, format!("{option} {}{}", typed.join(","), options.collect::<String>()))
     }
-    if !args.allow_unserved && faults.is_empty() {
-        let container = |image: &&ImageInfo| Some(contents.container_of(image.index())?.index());
-        let unserved: BTreeSet<usize> = decision.unserved.iter().filter_map(container).collect();
-        let unserved = unserved.iter().filter_map(|index| contents.containers().get(*index));
-        faults.extend(unserved.map(|container| {
-            let name = container.place();
-            format!(
-                "{typed} removes all that a GPU loads from {name}; --allow-unserved permits this"
-            )
-        }));
+
+    fn decide(&self, subject: &Subject<'_>) -> Result<Wishes, Failure> {
+        let Thinning { rule, permits, options } = self;
+        let contents = subject.contents;
+        let images = contents.images();
+        if images.iter().all(is_host) {
+            return Err(Failure::NoCode);
+        }
+        let (option, typed) = self.typed();
+        let missing = if permits.missing { Vec::new() } else { rule.missing(images) };
+        let why = |one: &Missing<'_>| {
+            let has = names(images.iter().filter(|image| !is_host(image)));
+            format!("{option} {}: {}", one.text(), one.words(&has))
+        };
+        let is_named = subject.is_named && !permits.leaving_named;
+        // A directory has files for other GPUs, too.
+        let is_concerned = missing.len() < rule.wanted().len();
+        if !missing.is_empty() && !is_named && !is_concerned {
+            return Err(Failure::NotConcerned(missing.iter().map(why).collect()));
+        }
+        if !missing.is_empty() && is_named {
+            let missing =
+                missing.iter().map(|one| format!("{}; --allow-missing ignores this", why(one)));
+            return Err(missing.collect::<Vec<_>>().into());
+        }
+
+        let mut wishes = options.wishes(permits.uneditable, subject.threads);
+        wishes.warnings.extend(rule.doubts(images));
+        let decision = rule.decide(images);
+        decision.go.iter().for_each(|image| wishes.edit.remove(image.index()));
+        let mut faults = Vec::new();
+        if !permits.empty {
+            let why = match rule {
+                Rule::Keep { .. } => "matches no image of",
+                Rule::Drop { .. } => "leaves no image in",
+            };
+            faults.extend(wishes.emptied(contents).map(|(place, had)| {
+                format!("{typed} {why} {place} (has: {had}); --allow-empty permits this")
+            }));
+        }
+        if !permits.unserved && faults.is_empty() {
+            let container =
+                |image: &&ImageInfo| Some(contents.container_of(image.index())?.index());
+            let unserved: BTreeSet<usize> =
+                decision.unserved.iter().filter_map(container).collect();
+            let unserved = unserved.iter().filter_map(|index| contents.containers().get(*index));
+            faults.extend(unserved.map(|container| {
+                let name = container.place();
+                format!(
+                    "{typed} removes all that a GPU loads from {name}; --allow-unserved permits this"
+                )
+            }));
+        }
+        if !faults.is_empty() {
+            return Err(first_of(faults).into());
+        }
+        report(&decision, contents, &typed, &mut wishes);
+        Ok(wishes)
     }
-    if !faults.is_empty() {
-        return Err(first_of(faults).into());
-    }
-    report(&decision, contents, &typed, &mut wishes);
-    Ok(wishes)
 }
 
 /// Returns the first of many faults, which are alike, and the number of the others.

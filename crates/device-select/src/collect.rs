@@ -157,8 +157,8 @@ impl Visitor for Collector {
         // The images of several streams of gzip are one choice.
         let dropped = usize::from(parts && unit.is_none()) + usize::from(is_gzip);
         // A file that is an image has nothing around it.
-        let depth = self.around.len().saturating_sub(dropped);
-        let (around, _) = self.around.split_at(depth);
+        let depth = self.around.len().checked_sub(dropped);
+        let around = depth.and_then(|depth| self.around.get(..depth)).unwrap_or(&[]);
         let container = around.last().map_or(0, |around| around.number);
         let runtime = Runtime::of(image.target().kind());
         let candidate = Candidate::of(image)?;
@@ -175,7 +175,7 @@ impl Visitor for Collector {
         let section = section_at.and_then(|at| around.get(at)?.section.clone());
         let host_at = section_at.and_then(|at| at.checked_sub(1));
         let host = host_at.and_then(|at| around.get(at)).map_or(0, |around| around.number);
-        let segments = image.path().get(..depth).unwrap_or(image.path());
+        let segments = image.path().get(..around.len()).unwrap_or(image.path());
         let path = || segments.iter().map(|s| format!("{}:{}", s.kind(), s.name())).collect();
         let mut path: Vec<String> = unit.cloned().unwrap_or_else(path);
         path.extend(module.map(|module| format!("module:{module}")));

@@ -46,6 +46,11 @@ pub fn each_once<T: Clone + Eq + Hash>(items: impl IntoIterator<Item = T>) -> Ve
 #[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 #[must_use]
 pub fn names<'i>(images: impl IntoIterator<Item = &'i ImageInfo>) -> String {
-    let name = |image: &ImageInfo| image.marked(image.label_of(&image.loaded_as()));
-    few(each_once(images.into_iter().map(name)))
+    few(each_once(images.into_iter().map(label)))
+}
+
+/// Returns the name of an image in such lists.
+#[cfg(feature = "files")]
+pub(crate) fn label(image: &ImageInfo) -> String {
+    image.marked(image.label_of(&image.loaded_as()))
 }

@@ -14,6 +14,8 @@
 //! | answers in words | [`Selection::conclusion`], [`FileSet::conclusion`] |
 //! | whether ROCm's loader finds the code of libraries that are split into kernel packs | [`PackAnswer`], [`PackSet`] |
 //! | what to keep for some devices, and what may go | [`Rule`], [`Decision`] |
+//! | sums of device code by kind, and by what a rule says of it | [`Tally`], [`Holding`] |
+//! | which files of a database may go | [`Database`], [`LoosePlace`] |
 //! | which images somebody asks for, and what to say if there are none | [`ImageFilter`] |
 //! | products, their processors and PCI IDs | [`Product`] |
 //! | the GPUs of a machine, from what its files say | [`Machine`], [`Gpus`] |
@@ -89,7 +91,11 @@ mod filter;
 #[cfg(feature = "files")]
 mod fit;
 #[cfg(feature = "files")]
+mod holding;
+#[cfg(feature = "files")]
 mod kernels;
+#[cfg(feature = "files")]
+mod loose;
 #[cfg(feature = "files")]
 mod near;
 #[cfg(feature = "files")]
@@ -111,7 +117,11 @@ mod set;
 #[cfg(feature = "files")]
 mod set_words;
 #[cfg(feature = "files")]
+mod shrunk;
+#[cfg(feature = "files")]
 mod support;
+#[cfg(feature = "files")]
+mod tally;
 #[cfg(feature = "files")]
 mod unit;
 #[cfg(feature = "files")]
@@ -137,6 +147,10 @@ pub use few::few;
 pub use few::{each_once, names};
 #[cfg(feature = "files")]
 pub use filter::{ImageFilter, PassedOver};
+#[cfg(feature = "files")]
+pub use holding::Holding;
+#[cfg(feature = "files")]
+pub use loose::{LooseImage, LoosePlace, PlaceVerdict};
 pub use machine::{Gpu, Gpus, Machine, NoGpu, driver_version, kfd_processor, version_of};
 pub use memory::{LoadError, LoadErrorKind, load};
 #[cfg(feature = "files")]
@@ -162,7 +176,11 @@ pub use set::{Alternatives, FileSet, Obstacle, Question, QuestionKind};
 #[cfg(feature = "files")]
 pub use set_words::{Verdict, VerdictKind};
 #[cfg(feature = "files")]
+pub use shrunk::{Shrunk, Stay};
+#[cfg(feature = "files")]
 pub use support::Support;
+#[cfg(feature = "files")]
+pub use tally::{CodeKind, CodeSizes, Tally};
 #[cfg(feature = "files")]
 pub use unit::Unit;
 pub use vendor::Vendor;

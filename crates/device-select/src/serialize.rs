@@ -14,6 +14,8 @@ use crate::machine::Gpu;
 use crate::needs::Need;
 use crate::packs::PackAnswer;
 use crate::products::Product;
+use crate::shrunk::{Shrunk, Stay};
+use crate::tally::CodeSizes;
 use crate::unit::Unit;
 use crate::vendor::Vendor;
 
@@ -46,6 +48,43 @@ impl Serialize for Gpu {
         let mut fields = serializer.serialize_struct("Gpu", 2)?;
         fields.serialize_field("target", self.id())?;
         fields.serialize_field("source", self.source())?;
+        fields.end()
+    }
+}
+
+/// `machine_code`, `ptx`, `lto_ir`, `other`.
+impl Serialize for CodeSizes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("CodeSizes", 4)?;
+        fields.serialize_field("machine_code", &self.machine_code)?;
+        fields.serialize_field("ptx", &self.ptx)?;
+        fields.serialize_field("lto_ir", &self.lto_ir)?;
+        fields.serialize_field("other", &self.other)?;
+        fields.end()
+    }
+}
+
+/// `reason`, `bytes`, `files`.
+impl Serialize for Stay {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Stay", 3)?;
+        fields.serialize_field("reason", &self.reason)?;
+        fields.serialize_field("bytes", &self.bytes)?;
+        fields.serialize_field("files", &self.files)?;
+        fields.end()
+    }
+}
+
+/// The sums of `offload shrink --json`: `size_before`, `size_after`, `kept`, `removed`, `stays`.
+impl Serialize for Shrunk {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let ([before, after], tally) = (self.sizes(), self.tally());
+        let mut fields = serializer.serialize_struct("Shrunk", 5)?;
+        fields.serialize_field("size_before", &before)?;
+        fields.serialize_field("size_after", &after)?;
+        fields.serialize_field("kept", &tally.kept)?;
+        fields.serialize_field("removed", &tally.removed)?;
+        fields.serialize_field("stays", &self.reasons())?;
         fields.end()
     }
 }

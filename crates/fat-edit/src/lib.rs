@@ -134,6 +134,7 @@ mod sequence;
 #[cfg(any(feature = "ruzstd", feature = "zstd"))]
 mod split;
 mod survey;
+mod tally;
 mod text;
 mod uneditable;
 mod wishes;

@@ -33,12 +33,9 @@ pub struct TargetTotals {
 }
 
 impl TargetTotals {
-    /// Counts an image, unless it has no bytes of its own: host placeholders, and containers whose images are counted themselves.
+    /// Counts an image, if it [counts](ImageInfo::is_counted).
     pub fn add(&mut self, image: &ImageInfo) {
-        let format = image.format();
-        let is_entered = image.compression().is_none() && image.sycl().is_none();
-        let is_around = format.is_container() && is_entered;
-        if image.size() == 0 || format == FileFormat::HostPlaceholder || is_around {
+        if !image.is_counted() {
             return;
         }
         let name = image.total_name();
@@ -63,6 +60,15 @@ impl TargetTotals {
 }
 
 impl ImageInfo {
+    /// Returns whether sums count it. Host placeholders, and containers whose images are counted themselves, have no bytes of their own.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        let format = self.format();
+        let is_entered = self.compression().is_none() && self.sycl().is_none();
+        let is_around = format.is_container() && is_entered;
+        self.size() > 0 && format != FileFormat::HostPlaceholder && !is_around
+    }
+
     /// Returns the number of bytes in the file for this image: [`stored_size`](Self::stored_size), or its part of the compressed
     /// bundle around it, which is an estimate.
     #[must_use]

@@ -68,6 +68,8 @@
 //! [`distributions`] lists what is installed in a Python environment, a [`Tree`] of the caller; each [`Distribution`] knows its
 //! files.
 //!
+//! [`Extras`] sums up files that programs of an environment rarely need.
+//!
 //! # Robustness
 //!
 //! [`Options`] bounds decompressed bytes, depth and memory. Readers give at most the size that a package states. Unsafe
@@ -90,6 +92,7 @@
 #![deny(missing_docs, missing_debug_implementations)]
 
 mod ar;
+mod checksums;
 mod codec;
 mod compression;
 mod conda;
@@ -99,6 +102,7 @@ mod deb_parts;
 mod edit;
 mod environment;
 mod error;
+mod extras;
 mod gzip;
 mod hash;
 mod installed;
@@ -119,6 +123,7 @@ mod walk;
 mod wheel;
 mod zip;
 
+pub use checksums::checksum_names;
 pub use codec::Codec;
 pub use compression::{Compression, Encoder};
 pub use deb::{DebRecords, set_installed_size};
@@ -130,6 +135,7 @@ pub use environment::{
     has_distributions, lists_in, normalized_name, pth_directories, site_depth, sites_in,
 };
 pub use error::{Error, ErrorKind, Finding, FindingKind};
+pub use extras::Extras;
 pub use hash::{Algorithm, Hash, Hasher, hash_reader};
 pub use installed::{FileHashes, InstalledList, InstalledNotes};
 pub use limits::Options;

@@ -2,6 +2,7 @@
 
 mod deb;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, Cursor, Read, Write};
 use std::num::NonZeroUsize;
@@ -55,7 +56,7 @@ impl<'a> Replacement<'a> {
         Replacement { kind: Kind::Old, ..Replacement::new(size, contents) }
     }
 
-    /// Leaves the member out.
+    /// Leaves the member out, and hard links to it.
     #[must_use]
     pub fn removal() -> Replacement<'static> {
         Replacement { kind: Kind::Removal, ..Replacement::from_bytes(Vec::new()) }
@@ -240,6 +241,7 @@ pub fn rewrite_tar<'a>(
     let mut rewritten = Rewritten::default();
     let mut tar = TarReader::new(decoder);
     let mut names = Names::default();
+    let mut removed: HashSet<Vec<u8>> = HashSet::new();
     while let Some(member) = tar.next_member()? {
         rewritten.members += 1;
         let name = without_dot(member.name());
@@ -267,8 +269,14 @@ pub fn rewrite_tar<'a>(
                 return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(name)));
             }
         }
+        // Another name of a member that was left out.
+        let target = without_dot(member.link());
+        if member.kind() == TarKind::HardLink && removed.contains(target) {
+            replacement = Some(Replacement::removal());
+        }
         match replacement {
             Some(Replacement { kind: Kind::Removal, .. }) => {
+                removed.insert(name.to_vec());
                 io::copy(&mut tar, &mut io::sink())?;
                 let (path, old_size) = (name.to_vec(), member.size());
                 rewritten.changed.push(Change { path, old_size, new_size: 0, md5: None });

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// The destination of the result.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct Destination {
     /// Write the result to OUT, or into it if it is a directory; - is standard output
     #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"])]

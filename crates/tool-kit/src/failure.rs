@@ -9,6 +9,8 @@ use crate::{Outcome, report};
 pub enum Failure {
     /// Errors, one line each.
     Complaints(Vec<String>),
+    /// The file was read and is refused as it is: errors.
+    Refused(Vec<String>),
     /// The file lacks device code: an error if the user named it.
     NoCode,
     /// There is device code, but none that the command is about: errors if the user named the file.
@@ -23,10 +25,16 @@ impl Failure {
         Failure::of(error, |reason| format!("<stdout>: {reason}"))
     }
 
+    /// Returns the refusal of a file, in these words.
+    pub fn refused(why: impl Into<String>) -> Self {
+        Failure::Refused(vec![why.into()])
+    }
+
     /// Returns an error, in these words.
     fn of(error: &io::Error, words: impl Fn(String) -> String) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Failure::ReaderLeft,
+            io::ErrorKind::InvalidData => Failure::refused(words(report::reason(error))),
             _ => Failure::Complaints(vec![words(report::reason(error))]),
         }
     }
@@ -36,7 +44,9 @@ impl Failure {
         match self {
             Failure::ReaderLeft => Err(io::ErrorKind::BrokenPipe.into()),
             Failure::NoCode => Ok(vec!["no device code found".to_owned()]),
-            Failure::Complaints(complaints) | Failure::NotConcerned(complaints) => Ok(complaints),
+            Failure::Complaints(complaints)
+            | Failure::Refused(complaints)
+            | Failure::NotConcerned(complaints) => Ok(complaints),
         }
     }
 

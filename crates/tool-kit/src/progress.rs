@@ -41,7 +41,7 @@ impl Progress {
     }
 }
 
-/// The progress of work on several things, of which a part is done.
+/// The progress of work on several things, one after the other.
 #[derive(Debug)]
 pub struct Count {
     doing: &'static str,

@@ -1,10 +1,17 @@
 //! Manual pages in the language of `man`, with the macros that every `man` knows; made of the definitions of commands.
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
 use byte_parts::internal;
 use clap::builder::PossibleValue;
 use clap::{Arg, ArgAction, Command};
 
+use crate::Outcome;
 use crate::help::{Group, More, Terms};
+use crate::output::Outputs;
+use crate::permissions::NewPermissions;
 
 /// When the text of the pages last changed in more than a word.
 const DATE: &str = "2026-11-22";
@@ -349,6 +356,30 @@ fn escaped_within(text: &str) -> String {
 /// Returns an argument of a macro.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped_within(text).replace('"', "\\(dq"))
+}
+
+/// Prints a page on standard output.
+pub fn print(page: &str) -> io::Result<Outcome> {
+    let mut out = io::stdout().lock();
+    out.write_all(page.as_bytes())?;
+    out.flush()?;
+    Ok(Outcome::Clean)
+}
+
+/// Writes pages, each with its title, to files of a directory, which is created if it does not exist.
+pub fn write_all(
+    directory: &Path,
+    pages: impl IntoIterator<Item = (String, String)>,
+) -> io::Result<Outcome> {
+    let mut outputs = Outputs::default();
+    let directory = outputs.make_directory(directory)?;
+    for (title, page) in pages {
+        let name = directory.file(format!("{title}.1"));
+        let write = |file: &mut File| file.write_all(page.as_bytes());
+        outputs.write(&name, NewPermissions::PLAIN.into(), write)?;
+    }
+    outputs.commit()?;
+    Ok(Outcome::Clean)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 /// A file at one time: which one it is, and whether it was written to since, by its size and times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
     size: u64,
     /// Seconds and nanoseconds.

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use fat_edit::{EditableFile, NamedImages};
 
 use super::job::Job;
+use super::loose::{Databases, LooseFiles};
 use super::new_images::NewImages;
 use super::options::{Options, Within};
 use super::report::Work;
@@ -14,7 +15,7 @@ use super::reporter::{FullReport, Reporter};
 use super::wishes::Wishes;
 use super::words::unclear;
 use crate::inputs::{Input, Inputs};
-use crate::records::Lists;
+use crate::records::{Listed, Lists};
 use device_select::Rule;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
@@ -56,8 +57,10 @@ pub(crate) struct Editor<'a> {
     pub(crate) decide: &'a Decide<'a>,
     /// The images that are needed of members of packages.
     pub(crate) keep: Keep<'a>,
-    /// Files of kernel databases are deleted that this rule drops.
-    pub(crate) databases: Option<&'a Rule>,
+    /// Sums are taken by this rule, and files that are refused stay.
+    pub(crate) shrinks: Option<&'a Rule>,
+    /// Files of kernel databases and loose images for other GPUs are deleted.
+    pub(crate) databases: Option<Databases<'a>>,
 }
 
 impl<'a> Editor<'a> {
@@ -74,6 +77,7 @@ impl<'a> Editor<'a> {
             work,
             decide,
             keep: Keep::All,
+            shrinks: None,
             databases: None,
         }
     }
@@ -96,12 +100,14 @@ impl<'a> Editor<'a> {
         if self.options.output.output.is_some()
             && let Some(directory) = directory
         {
-            messages::error(&format_args!("{directory}: Is a directory; expected --in-place"));
+            let advice = if self.shrinks.is_some() { "a file or package" } else { "--in-place" };
+            messages::error(&format_args!("{directory}: Is a directory; expected {advice}"));
             return Ok(Outcome::Faults);
         }
         if inputs.have_faults() {
             reporter.fail();
         }
+        reporter.start(&inputs);
         let lists = Mutex::new(Lists::dropping_signatures(self.options.host.drop_signature));
         let lock = || lists.lock().unwrap_or_else(PoisonError::into_inner);
         let is_written = self.options.output.in_place && !self.options.output.dry_run;
@@ -109,9 +115,21 @@ impl<'a> Editor<'a> {
             lock().find(files, is_written);
         }
         let limits = &self.options.limits;
+        let names = |file: &Input| Listed::new(&lists).distributions(file);
+        let loose = match &self.databases {
+            Some(databases) => databases.find(&inputs, limits, &names)?,
+            None => LooseFiles::default(),
+        };
+        loose.left.iter().for_each(|place| reporter.leave(place));
+        loose.notes.iter().for_each(|note| reporter.say(&Message::Note(note.clone())));
+        for fault in &loose.faults {
+            reporter.say(&Message::Error(fault.clone()));
+            reporter.fail();
+        }
         let at_once = limits.threads.for_files(files.iter().map(Input::path));
         let shares = Shares::new(limits.held_of(u64::MAX), limits.threads, at_once);
-        let edit = |file: &Input| shares.run(|share| Job::new(&self, &lists, share).edit(file));
+        let edit =
+            |file: &Input| shares.run(|share| Job::new(&self, (&lists, &loose), share).edit(file));
         let mut progress = Count::start(self.work.doing(), files.iter().map(Input::name));
         let mut going = Vec::new();
         in_order_by(at_once.0, files, Input::identity, edit, |file, edited| {
@@ -130,7 +148,12 @@ impl<'a> Editor<'a> {
                 reporter.say(&Message::Error(text.to_owned()));
                 break;
             }
-            reporter.take(file, Job::new(&self, &lists, shares.all()).delete(file))?;
+            reporter.take(file, Job::new(&self, (&lists, &loose), shares.all()).delete(file))?;
+        }
+        if reporter.outcome() == Outcome::Clean
+            && let Some(note) = loose.note(&inputs, limits.max_input)
+        {
+            reporter.say(&Message::Note(note));
         }
         let said = lock().finish(is_written);
         for message in said {

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use device_select::SplitLibrary;
+use device_select::{SplitLibrary, Tally};
 use fat_edit::{EditPlan, EditableFile, ErrorKind, survey, survey_closed};
 use gpu_packages::wheel_file_name;
 
 use super::editor::{Editor, Subject};
-use super::report::{About, FileRow, Work};
+use super::loose::LooseFiles;
+use super::report::{About, FileRow, Stays, Work};
 use super::wishes::Wishes;
 use super::words::{allow, describe, explain, is_about_hash, no_wheel, refused};
 use crate::inputs::Input;
@@ -32,6 +33,7 @@ pub(super) type Edited = Result<Vec<FileRow>, Failure>;
 pub(super) struct Job<'e> {
     pub(super) editor: &'e Editor<'e>,
     pub(super) listed: Listed<'e>,
+    loose: &'e LooseFiles,
     pub(super) share: Share,
     /// `true` if it failed, and may not with more than the share.
     needs_more: Cell<bool>,
@@ -42,10 +44,15 @@ pub(super) struct Job<'e> {
 }
 
 impl<'e> Job<'e> {
-    pub(super) fn new(editor: &'e Editor<'e>, lists: &'e Mutex<Lists>, share: Share) -> Self {
+    pub(super) fn new(
+        editor: &'e Editor<'e>,
+        (lists, loose): (&'e Mutex<Lists>, &'e LooseFiles),
+        share: Share,
+    ) -> Self {
         Job {
             editor,
             listed: Listed::new(lists),
+            loose,
             share,
             needs_more: Cell::new(false),
             most_held: 0,
@@ -60,6 +67,9 @@ impl<'e> Job<'e> {
     ///
     /// The share may be too small: this counts for nothing.
     pub(super) fn edit(mut self, file: &Input) -> Result<Option<Edited>, Option<Edited>> {
+        if self.loose.stays(file) {
+            return Ok(Some(Ok(Vec::new())));
+        }
         let edited = (!self.goes(file)).then(|| self.rows_of(file, Self::edit_any));
         if self.needs_more.get() { Err(edited) } else { Ok(edited) }
     }
@@ -77,6 +87,19 @@ impl<'e> Job<'e> {
         } else {
             work(self, file)
         };
+        let output = &self.editor.options.output;
+        let can_stay = |failure: &Failure| match failure {
+            Failure::Refused(_) => output.in_place || output.dry_run,
+            _ => true,
+        };
+        let max = self.editor.options.limits.max_input;
+        let edited = edited.or_else(|failure| match file.open(max) {
+            Ok(opened) if can_stay(&failure) => {
+                let contents = (opened.reader(), opened.metadata().len());
+                self.staying(file.name(), contents, failure).map(|row| vec![row])
+            }
+            _ => Err(failure),
+        });
         let mut rows = edited.map_err(|failure| {
             if matches!(failure, Failure::NotConcerned(_)) && !file.is_named() {
                 return failure;
@@ -89,6 +112,9 @@ impl<'e> Job<'e> {
         })?;
         if self.editor.options.output.in_place {
             for row in &mut rows {
+                if self.loose.keeps(file) && !row.changed {
+                    row.notes.clear();
+                }
                 self.compare_unchanged(file, row);
                 row.distributions = self.listed.distributions(file);
             }
@@ -100,6 +126,10 @@ impl<'e> Job<'e> {
     fn edit_any(&mut self, file: &Input) -> Edited {
         let editor = self.editor;
         let opened = file.open(editor.options.limits.max_input)?;
+        if self.loose.is_untouched(file) {
+            let row = FileRow::untouched(file.name(), opened.metadata().len());
+            return Ok(vec![row.written(editor.options.output.dry_run, true)]);
+        }
         self.most_held = editor.options.limits.held_of(opened.metadata().len());
         match Package::of(&opened) {
             Ok(Some(_)) if self.share.bytes.is_some() => Err(self.missed(Failure::NoCode)),
@@ -124,9 +154,13 @@ impl<'e> Job<'e> {
         file.open(self.editor.options.limits.max_input)
     }
 
-    /// Returns whether a file is one of a kernel database, and is deleted. One that cannot be read is not.
+    /// Returns whether a file is a loose image or one of a kernel database, and is deleted. One that cannot be read is not.
     fn goes(&self, file: &Input) -> bool {
-        let Some(rule) = self.editor.databases.filter(|_| !file.is_named()) else { return false };
+        if self.loose.goes(file) {
+            return true;
+        }
+        let databases = self.editor.databases.filter(|_| !file.is_named());
+        let Some(rule) = databases.map(|databases| databases.rule) else { return false };
         let Some(path) = file.real() else { return false };
         let Some(database) = rule.database(&path.to_string_lossy()) else { return false };
         let limits = &self.editor.options.limits;
@@ -177,8 +211,35 @@ impl<'e> Job<'e> {
             wishes.warnings.extend(lost);
             wishes.warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
         }
-        let row = FileRow::new(named.name(), &target.path(), &contents, &plan, &wishes);
+        let row = FileRow::new(named.name(), &target.path(), &contents, &plan, &wishes).tallied(
+            self.editor.shrinks,
+            &contents,
+            &plan,
+            &wishes,
+        );
         Ok(row.written(self.editor.options.output.dry_run, replaces))
+    }
+
+    /// Returns the row of a file that stays as it is, where a refusal is not a failure.
+    ///
+    /// # Errors
+    ///
+    /// Any other failure.
+    pub(super) fn staying(
+        &self,
+        name: &str,
+        (file, size): (Positioned<'_>, u64),
+        failure: Failure,
+    ) -> Result<FileRow, Failure> {
+        let (rule, stays) = match (self.editor.shrinks, failure) {
+            (Some(rule), Failure::NotConcerned(_)) => (rule, Stays::Unconcerned),
+            (Some(rule), Failure::Refused(why)) => (rule, Stays::Refused(why.join("; "))),
+            (_, failure) => return Err(failure),
+        };
+        // Damaged files may have no sums.
+        let listing = fat_object::list(file, &self.walk());
+        let tally = listing.map(|listing| Tally::of(rule, listing.images(), |_| false));
+        Ok(FileRow::staying(name, size, tally.unwrap_or_else(|_| Tally::default()), stays))
     }
 
     /// Returns warnings about a file that is about to be replaced, and differs from the lists that it is in.
@@ -223,7 +284,7 @@ impl<'e> Job<'e> {
     pub(super) fn unseal(&self, input: &File) -> Result<Option<String>, Failure> {
         let Some(seal) = attributes::seal(input) else { return Ok(None) };
         if !self.editor.options.host.drop_signature {
-            return Err(Failure::from(format!(
+            return Err(Failure::refused(format!(
                 "file is signed ({seal}); the signature would become invalid \
                  (allow editing with --drop-signature)"
             )));

@@ -1,5 +1,7 @@
 //! The options that commands which edit files share.
 
+use std::path::PathBuf;
+
 use fat_edit::EditOptions;
 
 use super::wishes::Wishes;
@@ -24,6 +26,17 @@ pub(crate) struct Options {
 }
 
 impl Options {
+    /// Returns options that permit no change of host files, for files in place unless there is an output.
+    pub(crate) fn strict(output: Option<PathBuf>, dry_run: bool, limits: &Limits) -> Self {
+        let in_place = output.is_none();
+        Options {
+            output: Destination { output, in_place, dry_run, ..Destination::default() },
+            host: Host::default(),
+            package_level: None,
+            limits: limits.clone(),
+        }
+    }
+
     /// Returns the options of the edit. Commands check for emptied containers themselves, with better messages.
     pub(crate) fn edit(&self) -> EditOptions {
         EditOptions::default()
@@ -43,7 +56,7 @@ impl Options {
 }
 
 /// Permitted changes of the host file.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct Host {
     /// Allow a linked file to grow; move device code that no longer fits to its end
     #[arg(long)]
@@ -69,6 +82,11 @@ pub(crate) struct Uneditable {
     /// else is edited, and a note names what is skipped.
     #[arg(long)]
     allow_uneditable: bool,
+}
+
+impl Uneditable {
+    /// Such code is skipped.
+    pub(crate) const SKIPPED: Self = Uneditable { allow_uneditable: true };
 }
 
 /// The option that says where in a file.

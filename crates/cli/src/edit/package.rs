@@ -1,5 +1,6 @@
 //! Edits of packages: their members are edited, and their records corrected.
 
+use std::collections::HashSet;
 use std::io::{self, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use gpu_packages::{
 };
 
 use super::job::Job;
-use super::report::{About, FileRow};
+use super::report::{About, FileRow, Stays};
 use super::words::{allow, explain, left_alone, no_wheel};
 use crate::inputs::Input;
 use crate::package::{HEAD, Package};
@@ -37,6 +38,8 @@ struct Edited<'a> {
     /// Findings of the package that are allowed.
     warnings: Vec<String>,
     members: Members,
+    /// The names of loose images that are left out.
+    loose: HashSet<Vec<u8>>,
 }
 
 /// The members of a package, with what became of each.
@@ -44,6 +47,8 @@ struct Edited<'a> {
 struct Members {
     rows: Vec<FileRow>,
     complaints: Vec<String>,
+    /// `true` if a member could not be read or written.
+    has_failed: bool,
     /// Members with code that no option selects, and the reasons for the first.
     left: Vec<String>,
     why: Vec<String>,
@@ -67,6 +72,9 @@ impl Job<'_> {
         let (output, replaces) = self.output(named)?;
         let target = output.path();
         let opened = &package.opened;
+        let limits = &self.editor.options.limits;
+        let loose =
+            self.editor.databases.map(|it| it.loose_members(package, limits)).transpose()?;
         let (metadata, stamp) = (opened.metadata(), opened.stamp());
         let mut edited = Edited {
             name: named.name(),
@@ -75,6 +83,8 @@ impl Job<'_> {
             dry_run,
             warnings: Vec::new(),
             members: Members::default(),
+            // Without databases nothing is left out.
+            loose: loose.unwrap_or_else(HashSet::new),
         };
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
@@ -152,7 +162,9 @@ impl Job<'_> {
         edited.allow(allow(self.editor.options, edit.findings()), edit.findings())?;
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
-            if self.zip_member_goes((zip, at), &name, reader)? {
+            if edited.loose.contains(member.name())
+                || self.zip_member_goes((zip, at), &name, reader)?
+            {
                 edit.remove(at);
                 edited.delete(&name, member.size());
                 continue;
@@ -184,7 +196,7 @@ impl Job<'_> {
         reader: Positioned<'_>,
     ) -> Result<bool, Failure> {
         let is_file = |member: &ZipMember| !member.is_directory() && !member.is_symlink();
-        let database = self.editor.databases.and_then(|rule| rule.database(name));
+        let database = self.editor.databases.and_then(|it| it.rule.database(name));
         if database.is_none() || !zip.members().get(at).is_some_and(is_file) {
             return Ok(false);
         }
@@ -194,10 +206,10 @@ impl Job<'_> {
     }
 
     fn store_goes(&self, database: Option<&Database>, store: &Store) -> Result<bool, Failure> {
-        let (Some(rule), Some(database)) = (self.editor.databases, database) else {
+        let (Some(it), Some(database)) = (self.editor.databases, database) else {
             return Ok(false);
         };
-        Ok(rule.drops_database(database, store.reader(), &self.walk())?)
+        Ok(it.rule.drops_database(database, store.reader(), &self.walk())?)
     }
 
     fn edit_zip_member(
@@ -280,10 +292,22 @@ impl Job<'_> {
 
     /// Plans the edit of a member. Nothing counts if more of it is needed than was kept.
     fn plan_member(&self, edited: &Edited<'_>, name: &str, store: &Store) -> Planned {
-        let (contents, wishes, plan) = self.plan(store.reader(), false)?;
-        let output = format!("{}:{name}", edited.target.display());
-        let name = format!("{}:{name}", edited.name);
-        let row = FileRow::new(&name, Path::new(&output), &contents, &plan, &wishes);
+        let (output, name) =
+            (format!("{}:{name}", edited.target.display()), format!("{}:{name}", edited.name));
+        let (contents, wishes, plan) = match self.plan(store.reader(), false) {
+            Ok(planned) => planned,
+            Err(failure @ Failure::NoCode) => return Err(failure),
+            Err(failure) => {
+                let row = self.staying(&name, (store.reader(), store.size()), failure)?;
+                return Ok((None, row.of_package(edited.dry_run)));
+            }
+        };
+        let row = FileRow::new(&name, Path::new(&output), &contents, &plan, &wishes).tallied(
+            self.editor.shrinks,
+            &contents,
+            &plan,
+            &wishes,
+        );
         Ok((Some(plan).filter(|plan| !plan.is_unchanged()), row.of_package(edited.dry_run)))
     }
 
@@ -341,8 +365,13 @@ impl Job<'_> {
         // The status of the member that is written last.
         let mut status = None;
         let change = |name: &[u8], original: &mut Original<'_>| {
+            let is_loose = edited.loose.contains(name);
             let name = text(name);
-            let database = self.editor.databases.and_then(|rule| rule.database(&name));
+            if is_loose {
+                edited.delete(&name, original.size());
+                return Ok(Some(Replacement::removal()));
+            }
+            let database = self.editor.databases.and_then(|it| it.rule.database(&name));
             let is_about = edited.is_about(&name, original.head());
             if database.is_none() && !is_about {
                 return Ok(None);
@@ -435,10 +464,8 @@ impl Edited<'_> {
     ) -> Result<(), Failure> {
         self.warnings.extend(warnings.map_err(|failure| match failure {
             // Members are named by the package and their path.
-            Failure::Complaints(texts)
-                if findings.first().is_some_and(|one| !one.path.is_empty()) =>
-            {
-                texts.into_iter().map(|text| format!(":{text}")).collect::<Vec<_>>().into()
+            Failure::Refused(texts) if findings.first().is_some_and(|one| !one.path.is_empty()) => {
+                Failure::Refused(texts.into_iter().map(|text| format!(":{text}")).collect())
             }
             failure => failure,
         })?);
@@ -473,6 +500,7 @@ impl Edited<'_> {
                 self.members.left.push(name.to_owned());
             }
             Err(failure) => {
+                self.members.has_failed |= !matches!(failure, Failure::Refused(_));
                 let all = failure.complaints()?;
                 self.members.complaints.extend(all.iter().map(|text| format!(":{name}: {text}")));
             }
@@ -484,17 +512,20 @@ impl Edited<'_> {
         if self.members.complaints.is_empty() {
             Ok(())
         } else {
-            Err(std::mem::take(&mut self.members.complaints).into())
+            let complaints = std::mem::take(&mut self.members.complaints);
+            let has_failed = self.members.has_failed;
+            Err(if has_failed { complaints.into() } else { Failure::Refused(complaints) })
         }
     }
 
     /// Returns the reason why there is no new package.
     fn check(&mut self) -> Result<(), Failure> {
         self.check_complaints()?;
-        if !self.members.rows.is_empty() {
+        let is_concerned = |row: &FileRow| !matches!(row.stays, Stays::Unconcerned);
+        if self.members.rows.iter().any(is_concerned) {
             return Ok(());
         }
-        if !self.members.left.is_empty() {
+        if !self.members.left.is_empty() || !self.members.rows.is_empty() {
             return Err(Failure::NotConcerned(std::mem::take(&mut self.members.why)));
         }
         let Unopened { packages, compressed, .. } = &self.members.unopened;
@@ -540,8 +571,10 @@ fn text(name: &[u8]) -> String {
 /// Returns an error of the library, with the option that helps.
 fn of(error: Error) -> Failure {
     match error.kind() {
-        ErrorKind::Signed => format!("{error} (--drop-signature drops the signature)").into(),
+        ErrorKind::Signed => {
+            Failure::refused(format!("{error} (--drop-signature drops the signature)"))
+        }
         ErrorKind::Io => Failure::from(io::Error::from(error)),
-        _ => error.to_string().into(),
+        _ => Failure::refused(error.to_string()),
     }
 }

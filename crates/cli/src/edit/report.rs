@@ -1,9 +1,10 @@
 //! Reports of edits, as tables and as JSON.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use device_select::{Rule, Tally};
 use fat_edit::{EditNote, EditPlan, EditableFile, TargetChange};
 use fat_object::ContainerKind;
 use serde::Serialize;
@@ -11,7 +12,7 @@ use serde::Serialize;
 use super::wishes::Wishes;
 use tool_kit::style::{self, HEADING, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
-use tool_kit::{input, report as messages};
+use tool_kit::{holes, input, report as messages};
 
 /// The kind of work, for the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +38,10 @@ impl Work {
 pub(crate) struct FileRow {
     pub(super) file: String,
     pub(super) output: String,
-    dry_run: bool,
+    pub(super) dry_run: bool,
     /// `true` if the new file is not the old one.
     pub(super) changed: bool,
-    deleted: bool,
+    pub(super) deleted: bool,
     pub(super) size_before: u64,
     pub(super) size_after: u64,
     /// Bytes of the new file that were device code and are zeros now.
@@ -60,6 +61,34 @@ pub(crate) struct FileRow {
     /// The installed distributions that have the file: the path of the list of each, and the name.
     #[serde(skip)]
     pub(super) distributions: BTreeSet<(PathBuf, String)>,
+    /// Sums by a rule, if it is asked for them.
+    #[serde(skip)]
+    pub(super) tally: Tally,
+    #[serde(skip_serializing_if = "Stays::is_nothing")]
+    pub(super) stays: Stays,
+    /// Bytes of whole pages of new zeros.
+    #[serde(skip)]
+    pub(super) holes: u64,
+}
+
+/// The code that stays although a rule drops it.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Stays {
+    #[default]
+    Nothing,
+    /// Parts of the file: the reason, and bytes of code.
+    Parts(Vec<(&'static str, u64)>),
+    /// The file was refused.
+    Refused(String),
+    /// Nothing in the file is for the targets of the rule.
+    Unconcerned,
+}
+
+impl Stays {
+    fn is_nothing(&self) -> bool {
+        matches!(self, Stays::Nothing)
+    }
 }
 
 /// The thing that a row is about.
@@ -150,10 +179,47 @@ impl FileRow {
         }
     }
 
+    /// Adds sums by a rule, and what stays although the rule drops it.
+    pub(super) fn tallied(
+        mut self,
+        rule: Option<&Rule>,
+        contents: &EditableFile,
+        plan: &EditPlan,
+        wishes: &Wishes,
+    ) -> Self {
+        let Some(rule) = rule else { return self };
+        self.tally = plan.tally(rule, contents);
+        self.holes = holes::size(plan.zeros(&[]));
+        if self.tally.stuck.total() > 0 {
+            self.stays = Stays::Parts(plan.stuck(contents, &wishes.edit));
+        }
+        self
+    }
+
+    /// Returns the row of a file of this many bytes that stays as it is.
+    pub(super) fn staying(file: &str, size: u64, tally: Tally, stays: Stays) -> Self {
+        let (size_before, size_after) = (size, size);
+        let (file, output) = (file.to_owned(), file.to_owned());
+        FileRow { file, output, size_before, size_after, tally, stays, ..FileRow::default() }
+    }
+
     /// Returns the row of a file of this many bytes that is deleted.
     pub(super) fn deleted(file: &str, size_before: u64) -> Self {
         let (file, output) = (file.to_owned(), file.to_owned());
         FileRow { file, output, changed: true, deleted: true, size_before, ..FileRow::default() }
+    }
+
+    /// Returns the row of a file that was not looked into, as nothing in it changes.
+    pub(super) fn untouched(file: &str, size: u64) -> Self {
+        let mut tally = Tally::default();
+        tally.kept.machine_code = size;
+        FileRow::staying(file, size, tally, Stays::Nothing)
+    }
+
+    /// Returns the directory or the package that the file lies in.
+    fn directory(&self) -> &str {
+        let ends: &[char] = if self.about == About::Member { &['/', ':'] } else { &['/'] };
+        self.file.rsplit_once(ends).map_or(".", |(directory, _)| directory)
     }
 
     /// Says that the file is a member of a package.
@@ -272,8 +338,8 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
     }
     let mut out = style::stdout();
     let mut table = sizes("FILE");
-    for file in &changed {
-        add_sizes(&mut table, &file.file, &[file]);
+    for (name, files) in lines(&changed) {
+        add_sizes(&mut table, &name, &files);
     }
     if changed.len() > 1 {
         let dry = if changed.iter().any(|row| row.dry_run) { ", not written" } else { "" };
@@ -285,6 +351,25 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
         print_heading(&mut out, row)?;
     }
     out.flush()
+}
+
+/// Returns the lines of a table of files: one for each, and one for deleted files of one directory.
+fn lines<'r>(rows: &[&'r FileRow]) -> Vec<(String, Vec<&'r FileRow>)> {
+    let mut lines: Vec<(String, Vec<&FileRow>)> = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for row in rows {
+        let next = lines.len();
+        let at = if row.deleted { *known.entry(row.directory()).or_insert(next) } else { next };
+        match lines.get_mut(at) {
+            Some((name, files)) => {
+                files.push(row);
+                *name =
+                    format!("{}: {} for other GPUs", row.directory(), style::files(files.len()));
+            }
+            None => lines.push((row.file.clone(), vec![row])),
+        }
+    }
+    lines
 }
 
 /// Prints a line for each installed distribution that has changed files.

@@ -5,19 +5,25 @@ use std::io;
 use super::options::Options;
 use super::report::{self, About, FileRow, Work};
 use super::words::left_alone;
-use crate::inputs::Input;
+use crate::inputs::{Input, Inputs};
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 use tool_kit::report::{self as messages, Message};
 
 /// Takes the results of an edit one by one, in the order of the files, and says what is to be said about them.
 pub(crate) trait Reporter {
+    /// Gets all files before the first is edited.
+    fn start(&mut self, _: &Inputs) {}
+
     /// Takes the rows of a file that was edited, or of a package and its members, or the reason why it was not.
     ///
     /// # Errors
     ///
     /// An error ends the command at once: standard output was closed early.
     fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()>;
+
+    /// Takes the name of a place whose files have nothing for the targets of the command.
+    fn leave(&mut self, place: &str);
 
     /// Takes a message that is not about one file.
     fn say(&mut self, message: &Message) {
@@ -68,6 +74,10 @@ impl Reporter for FullReport<'_> {
             }
         }
         Ok(())
+    }
+
+    fn leave(&mut self, place: &str) {
+        self.left.push(place.to_owned());
     }
 
     fn fail(&mut self) {

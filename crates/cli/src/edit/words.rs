@@ -22,8 +22,8 @@ pub(super) fn allow(options: &Options, findings: &[impl ToString]) -> Result<Vec
     if let ([first, others @ ..], false) = (findings, options.host.allow_findings) {
         let first = first.to_string();
         return Err(match others {
-            [] => format!("{first} ({advice})").into(),
-            _ => format!("{first} ({} findings; {advice})", findings.len()).into(),
+            [] => Failure::refused(format!("{first} ({advice})")),
+            _ => Failure::refused(format!("{first} ({} findings; {advice})", findings.len())),
         });
     }
     let mut warnings: Vec<_> = findings.iter().take(MOST).map(ToString::to_string).collect();
@@ -46,8 +46,10 @@ pub(super) fn explain(error: &Error, images: &NewImages) -> Failure {
         _ if is_about_hash(error) => " (allow editing with --allow-findings)",
         _ => "",
     };
-    let text = error.io().map_or_else(|| error.to_string(), report::reason);
-    format!("{text}{option}").into()
+    match error.io() {
+        Some(error) => report::reason(error).into(),
+        None => Failure::refused(format!("{error}{option}")),
+    }
 }
 
 /// Returns the error of a plan, and names the option that leaves uneditable containers alone.
@@ -61,7 +63,7 @@ pub(super) fn refused(
     let uneditable = || file.containers().iter().filter(|c| c.uneditable().is_some());
     match error.kind() {
         ErrorKind::NoBundle => {
-            format!("{error} (--allow-uneditable leaves the file as it is)").into()
+            Failure::refused(format!("{error} (--allow-uneditable leaves the file as it is)"))
         }
         ErrorKind::Unsupported if can_leave && uneditable().any(|c| c.path() == error.path()) => {
             let all: Vec<usize> = uneditable().map(EditableContainer::index).collect();
@@ -69,7 +71,7 @@ pub(super) fn refused(
                 names if names.is_empty() => "leaves it as it is".to_owned(),
                 names => format!("leaves code for {names}"),
             };
-            format!("{error} (--allow-uneditable {stays})").into()
+            Failure::refused(format!("{error} (--allow-uneditable {stays})"))
         }
         _ => explain(error, images),
     }
@@ -134,9 +136,5 @@ pub(super) fn describe(note: &EditNote, file: &EditableFile, wishes: &Wishes) ->
 
 /// Returns the targets of the images that were to leave these containers.
 fn removed_from(file: &EditableFile, wishes: &Wishes, containers: &[usize]) -> String {
-    let images = file.images().iter().filter(|image| wishes.edit.removes(image.index()));
-    names(images.filter(|image| {
-        let container = file.container_of(image.index());
-        container.is_some_and(|container| containers.binary_search(&container.index()).is_ok())
-    }))
+    names(wishes.edit.removed_from(file, containers))
 }

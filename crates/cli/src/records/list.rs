@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use device_select::few;
 use gpu_packages::{FileHashes, InstalledList, InstalledNotes};
 
 use tool_kit::directory::Held;
@@ -81,7 +82,7 @@ impl List {
             "{}: the distribution is signed, and a change makes the signature invalid (--drop-signature drops the signature)",
             signature.path().display()
         );
-        Err(io::Error::other(text))
+        Err(io::Error::new(io::ErrorKind::InvalidData, text))
     }
 
     /// Returns the files that sign the list.
@@ -123,8 +124,8 @@ impl List {
     }
 
     fn note_of(&self, what: &str, rows: &[&Vec<u8>]) -> Option<Message> {
-        let names = || rows.iter().map(|row| String::from_utf8_lossy(row)).collect::<Vec<_>>();
-        (!rows.is_empty()).then(|| Message::Note(format!("{self}: {what}: {}", names().join(", "))))
+        let names = || few(rows.iter().map(|row| String::from_utf8_lossy(row)));
+        (!rows.is_empty()).then(|| Message::Note(format!("{self}: {what}: {}", names())))
     }
 
     /// Takes over the notes of an interrupted run that are true, and returns their rows.

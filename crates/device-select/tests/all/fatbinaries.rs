@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use device_select::{Device, PtxJit, Rule, Wanted, select};
+use device_select::{CodeSizes, Device, PtxJit, Rule, Tally, Wanted, select};
 use fat_object::{Listing, Options};
 use nv_fatbin::{Architecture, Compression, Kind, NewEntry, NewFatbin};
 use samples::device::old_cubin;
@@ -178,4 +178,28 @@ fn the_driver_may_be_told_to_compile_always_or_never() {
         let loaded: Vec<usize> = selection.answers().iter().flat_map(|one| one.loaded()).collect();
         assert_eq!(loaded, loads, "{} {ptx_jit:?}", gpu.name());
     }
+}
+
+#[test]
+fn sums_are_by_kind_and_by_fate() {
+    let listing = listing(&[
+        &["sm_80", "sm_90", "compute_90", "lto_90"],
+        &["sm_80", "compute_80", "tile_90"],
+    ]);
+    let images = listing.images();
+    let size = |ids: &[usize]| ids.iter().map(|&id| images[id].stored_estimate()).sum::<u64>();
+    let tally = Tally::of(&rule("sm_90"), images, |image| image.index() != 4);
+    let CodeSizes { machine_code, ptx, lto_ir, other, .. } = tally.kept;
+    assert_eq!(
+        [machine_code, ptx, lto_ir, other],
+        [size(&[1]), size(&[5]), size(&[3]), size(&[6])]
+    );
+    assert_eq!((tally.removed.total(), tally.stuck.total()), (size(&[0, 2]), size(&[4])));
+    assert_eq!((tally.stuck.machine_code, tally.unserved), (size(&[4]), 0));
+    let without_ptx = Tally::of(&rule("sm_90 no-ptx"), images, |_| true);
+    assert_eq!((without_ptx.kept.ptx, without_ptx.unserved), (0, size(&[5])));
+    let (mut twice, all) =
+        (tally, tally.kept.total() + tally.removed.total() + tally.stuck.total());
+    twice += tally;
+    assert_eq!(twice.kept.total() + twice.removed.total() + twice.stuck.total(), 2 * all);
 }

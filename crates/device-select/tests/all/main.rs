@@ -8,5 +8,7 @@ mod cases;
 #[cfg(feature = "files")]
 mod fatbinaries;
 mod faults;
+#[cfg(feature = "files")]
+mod loose;
 mod memory;
 mod packs;

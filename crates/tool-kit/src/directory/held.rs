@@ -1,7 +1,7 @@
 //! Files below a directory that is held open.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -136,13 +136,27 @@ impl Held {
     /// Returns the paths of all regular files below, each directory sorted by name with its files before its directories. Links
     /// are not followed. Hands over what keeps a directory from being read.
     pub fn files(&self, fault: &mut dyn FnMut(&Path, &io::Error)) -> Vec<PathBuf> {
+        self.below(Kind::File, fault)
+    }
+
+    /// Returns the paths of all symbolic links below that lead out of the directory.
+    pub fn links_out(&self) -> Vec<PathBuf> {
+        let Ok(real) = fs::canonicalize(self.path()) else { return Vec::new() };
+        let mut links = self.below(Kind::Link, &mut |_, _| {});
+        links.retain(|link| {
+            fs::canonicalize(self.path_of(link)).is_ok_and(|target| !target.starts_with(&real))
+        });
+        links
+    }
+
+    fn below(&self, kind: Kind, fault: &mut dyn FnMut(&Path, &io::Error)) -> Vec<PathBuf> {
         let (mut files, mut waiting) = (Vec::new(), vec![PathBuf::new()]);
         while let Some(directory) = waiting.pop() {
             match self.entries(&directory) {
                 Ok(entries) => {
                     let (directories, others): (Vec<_>, Vec<_>) =
                         entries.into_iter().partition(|(_, kind)| *kind == Kind::Directory);
-                    let others = others.into_iter().filter(|(_, kind)| *kind == Kind::File);
+                    let others = others.into_iter().filter(|(_, it)| *it == kind);
                     files.extend(others.map(|(name, _)| directory.join(name)));
                     let below = directories.into_iter().map(|(name, _)| directory.join(name));
                     waiting.extend(below.rev());
@@ -186,8 +200,6 @@ fn is_link() -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]

@@ -26,6 +26,7 @@ pub(crate) const READERS: &[(&str, &str)] = &[
     ("offload", "compress OUT -o out"),
     ("offload", "decompress OUT -o out"),
     ("offload", "thin OUT -o out --keep gfx1100"),
+    ("offload", "shrink OUT -o out --gpu gfx1100"),
     ("offload", "replace four -o out HIP-gfx1100=OUT"),
     ("offload", "split OUT --group g -o out"),
     ("offload", "join OUT -o out"),

@@ -39,6 +39,8 @@ const PRINTERS: &[(&str, &str)] = &[
     ("offload", "thin four -o out --keep gfx1100"),
     ("offload", "thin four -o out --keep gfx1100 --json"),
     ("offload", "thin four -o - --keep gfx1100"),
+    ("offload", "shrink four -o out --gpu gfx1100 --why"),
+    ("offload", "shrink four --gpu gfx1100 --plan --json"),
     ("offload", "compress four -o -"),
     ("offload", "wrap --kind hip --triple x86_64-unknown-linux-gnu -o - four"),
     ("clang-offload-bundler", "--help"),

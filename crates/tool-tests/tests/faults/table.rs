@@ -51,6 +51,7 @@ pub static WRITERS: &[Writer] = &[
     writer(OFFLOAD, "compress four -o OUT", "four"),
     writer(OFFLOAD, "decompress four.ccob -o OUT", "four.ccob"),
     writer(OFFLOAD, "thin four -o OUT --keep gfx1100", "four"),
+    writer(OFFLOAD, "shrink four -o OUT --gpu gfx1100", "four"),
     writer(OFFLOAD, "thin four.ccob -o OUT --keep gfx1100", "four.ccob"),
     writer(OFFLOAD, "remove four -o OUT --id HIP-gfx1100", "four"),
     writer(OFFLOAD, "replace four -o OUT HIP-gfx1100=new", "four"),
@@ -135,7 +136,7 @@ impl Writer {
 
     /// Returns whether the output may be a directory, in which the new file gets the name of the old one.
     pub fn takes_a_directory(&self) -> bool {
-        let edits = ["thin ", "compress ", "decompress ", "remove ", "add ", "replace "];
+        let edits = ["thin ", "shrink ", "compress ", "decompress ", "remove ", "add ", "replace "];
         self.tool == "offload" && edits.iter().any(|edit| self.args.starts_with(edit))
     }
 

@@ -49,6 +49,8 @@ const READERS: &[(&str, &str)] = &[
     ("offload", "unbundle FILE HIP-gfx906=out"),
     ("offload", "thin FILE --keep gfx906 -o out"),
     ("offload", "thin FILE --keep gfx906 --allow-missing --allow-empty --dry-run --json"),
+    ("offload", "shrink FILE --gpu gfx906 --plan --why"),
+    ("offload", "shrink FILE --gpu gfx906 --plan --json"),
     ("offload", "remove FILE --index 0 -o out"),
     ("offload", "remove FILE --index 0 --dry-run"),
     ("offload", "replace FILE -o out HIP-gfx906=new"),

@@ -301,3 +301,62 @@ fn messages_that_the_tool_explains_are_those_of_the_page() {
     let page = fs::read_to_string(root().join("docs/my-program-says.md")).unwrap();
     assert!(page == include_str!("../../../cli/src/why/messages.md"), "copy the page");
 }
+
+/// Programs that make environments, by their arguments: the value after one of these options, or the directory of the program.
+#[cfg(target_os = "linux")]
+const MAKER: &str = r#"#!/bin/sh
+root=${0%/bin/*} kind=lib/python3.12/site-packages/foo last=
+for argument; do
+    case $last in --target|--python|--prefix|venv) root=$argument ;; --dest) root=$argument kind=. ;; esac
+    last=$argument
+done
+mkdir -p "$root/$kind" "$root/bin"
+cp -n "$0" "$root/bin/pip"
+cp "$DATA/hip.o" "$root/$kind/foo.whl"
+"#;
+
+/// The recipes of pages that install packages run as they are, with programs that install a library of `examples/data`.
+#[test]
+#[cfg(target_os = "linux")]
+fn recipes_that_shrink_what_they_install_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let tools = Path::new(tool("offload")).parent().unwrap();
+    let mut count = 0;
+    for page in book().filter(|page| page.starts_with(root().join("docs/recipes"))) {
+        let text = fs::read_to_string(&page).unwrap();
+        let is_recipe = |line: &Line<'_>| matches!(line.block, Some("dockerfile" | "sh"));
+        let script: Vec<_> = lines(&text)
+            .into_iter()
+            .map(|line| if is_recipe(&line) { line.text } else { "" })
+            .collect();
+        for recipe in
+            script.join("\n").split("\n\n").filter(|text| text.contains("offload shrink /opt/"))
+        {
+            let place = tempfile::tempdir().unwrap();
+            let makers = place.path().join("makers/bin");
+            fs::create_dir_all(&makers).unwrap();
+            for name in ["pip", "python3", "uv", "conda"] {
+                fs::write(makers.join(name), MAKER).unwrap();
+                fs::set_permissions(makers.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+            }
+            let recipe = recipe.trim().replace("RUN ", "").replace("/opt/", "opt/");
+            let output = new_command("sh")
+                .args(["-ec", &recipe])
+                .current_dir(&place)
+                .env("PATH", format!("{}:{}:/usr/bin:/bin", makers.display(), tools.display()))
+                .env("DATA", root().join("examples/data"))
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            let is_shrunk = said.contains("of code for other GPUs removed from 1 file");
+            assert!(
+                output.status.success() && is_shrunk,
+                "{}: {recipe}\n{said}{}",
+                shown(&page),
+                String::from_utf8_lossy(&output.stderr)
+            );
+            count += 1;
+        }
+    }
+    assert!(count >= 5, "only {count} recipes found");
+}

@@ -60,6 +60,7 @@ mod packages;
 mod promises;
 mod records;
 mod roc_obj;
+mod shrink;
 mod silent;
 mod split_sets;
 mod suggest;

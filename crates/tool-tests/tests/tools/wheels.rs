@@ -226,6 +226,50 @@ fn kernel_databases_leave_a_wheel() {
     }
 }
 
+/// Files that are device code as a whole, whatever their names; compressed ones as well.
+#[test]
+fn loose_images_leave_packages() {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let (gfx90a, gfx1100) = (&hip[20480..][..3784], &hip[8192..][..3208]);
+    let packed = packages::gzip(gfx90a);
+    let files: [(&str, &[u8]); 5] = [
+        ("foo/kernels/one", gfx90a),
+        ("foo/kernels/two.co", gfx1100),
+        ("foo/kernels/three.gz", &packed),
+        ("foo/kernels/gfx90a.co", b"text"),
+        ("foo/kernels/more.gz", &packages::gzip(b"text")),
+    ];
+    let going = [files[0].0, files[2].0];
+    let place = Place::new(&wheel(&files));
+    place.succeeds(&["thin", "--keep", "gfx1100", "--databases", "foo.whl", "-o", "small.whl"]);
+    let new = members(&read(place.path("small.whl")));
+    check_record(&new);
+    for (name, _) in files {
+        assert_eq!(new.iter().any(|(found, _)| found == name), !going.contains(&name), "{name}");
+    }
+    // None is for this GPU.
+    let only = Place::new(&packages::zip(&[Made::new("one", gfx90a)], &Around::default()));
+    let thin = ["thin", "--keep", "gfx1100", "--databases", "--allow-missing"];
+    only.fails(
+        &[&thin[..], &["foo.whl", "-o", "new.whl"]].concat(),
+        "all 1 loose images would be deleted (has: gfx90a:sramecc+:xnack-); --allow-empty permits this",
+    );
+    // A hard link in a tar file goes with its file.
+    let mut tar = packages::tar(&[("./one", gfx90a), ("two", gfx1100)]);
+    tar.truncate(tar.len() - 1024);
+    tar.extend(packages::tar_header(b"link", 0, b'1', b"./one"));
+    tar.extend(packages::tar_header(b"other", 0, b'1', b"two"));
+    tar.extend([0; 1024]);
+    fs::write(place.path("foo.tar"), tar).unwrap();
+    place.succeeds(&["thin", "--keep", "gfx1100", "--databases", "foo.tar", "-o", "small.tar"]);
+    let mut tar = gpu_packages::TarReader::new(Cursor::new(read(place.path("small.tar"))));
+    let mut left = Vec::new();
+    while let Some(member) = tar.next_member().unwrap() {
+        left.push(String::from_utf8_lossy(member.name()).into_owned());
+    }
+    assert_eq!(left, ["two", "other"]);
+}
+
 #[test]
 fn signed_wheels_are_refused_unless_told() {
     let signature = "foo-1.0.dist-info/RECORD.jws";

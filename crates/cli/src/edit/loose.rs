@@ -1,0 +1,247 @@
+//! Loose images that are deleted: files of directories, and members of packages.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use device_select::{LooseImage, LoosePlace, PlaceVerdict, Rule, few};
+use gpu_packages::{Member, PackageKind, checksum_names};
+
+use crate::inputs::{Input, Inputs};
+use crate::limits::Limits;
+use crate::package::Package;
+use tool_kit::budget::{Account, Budget};
+use tool_kit::failure::Failure;
+use tool_kit::opened::MaxInput;
+use tool_kit::store::{Keep, Store};
+use tool_kit::{input, parallel};
+
+/// The most bytes of a list of checksums that are read.
+const MOST_OF_LIST: u64 = 16 << 20;
+
+/// The deletion of files that are for other GPUs as a whole.
+#[derive(Clone, Copy)]
+pub(crate) struct Databases<'a> {
+    pub(crate) rule: &'a Rule,
+    /// Places may have nothing for the targets of the rule.
+    pub(crate) allow_missing: bool,
+    /// Places may lose all their files.
+    pub(crate) allow_empty: bool,
+}
+
+/// Files of directories that are not edited, and what is said about them.
+#[derive(Debug, Default)]
+pub(super) struct LooseFiles {
+    going: HashSet<PathBuf>,
+    staying: HashSet<PathBuf>,
+    kept: HashSet<PathBuf>,
+    /// Compressed files, which cannot be edited, and of which nothing goes.
+    untouched: HashSet<PathBuf>,
+    /// Places with nothing for the targets of the rule.
+    pub(super) left: Vec<String>,
+    pub(super) faults: Vec<String>,
+    pub(super) notes: Vec<String>,
+}
+
+/// A loose image of a directory.
+struct Found<'i> {
+    file: &'i Input,
+    image: LooseImage,
+    is_compressed: bool,
+    /// The name of the distribution that has it, or of the directory that the user named.
+    place: String,
+}
+
+impl LooseFiles {
+    pub(super) fn goes(&self, file: &Input) -> bool {
+        self.going.contains(file.path())
+    }
+
+    /// Returns whether a file lies in a place where nothing changes.
+    pub(super) fn stays(&self, file: &Input) -> bool {
+        self.staying.contains(file.path())
+    }
+
+    /// Returns whether a file is left as it is without an edit.
+    pub(super) fn is_untouched(&self, file: &Input) -> bool {
+        self.untouched.contains(file.path())
+    }
+
+    /// Returns whether a note about its place says why a file is kept.
+    pub(super) fn keeps(&self, file: &Input) -> bool {
+        self.kept.contains(file.path())
+    }
+
+    /// Returns the note about lists of checksums that have files which are deleted.
+    pub(super) fn note(&self, inputs: &Inputs, max: MaxInput) -> Option<String> {
+        let directories: HashSet<_> = self.going.iter().filter_map(|path| path.parent()).collect();
+        let is_list = |file: &&Input| {
+            let parent = file.path().parent().filter(|parent| directories.contains(parent))?;
+            let goes = |name: &[u8]| self.going.contains(&parent.join(input::path(name)));
+            let opened = file.open(max).ok()?;
+            let _ = checksum_names(opened.head())?;
+            let mut text = Vec::new();
+            opened.reader().take(MOST_OF_LIST).read_to_end(&mut text).ok()?;
+            checksum_names(&text)?.into_iter().any(goes).then_some(())
+        };
+        let lists: Vec<_> = inputs.files().iter().filter(|file| is_list(file).is_some()).collect();
+        let names = few(lists.iter().map(|file| file.name()));
+        let text =
+            "programs may download files that are deleted again, as lists have their checksums";
+        (!lists.is_empty()).then(|| format!("{text}: {names}"))
+    }
+}
+
+impl Databases<'_> {
+    /// Returns whether files of a place go.
+    ///
+    /// # Errors
+    ///
+    /// All would go, and that is not allowed.
+    fn thins(&self, place: &LoosePlace) -> Result<bool, String> {
+        let (images, has) = (place.images(), place.has());
+        match place.verdict(self.rule, self.allow_missing, self.allow_empty) {
+            PlaceVerdict::Emptied => Err(format!(
+                "all {images} loose images would be deleted (has: {has}); --allow-empty permits this"
+            )),
+            verdict => Ok(verdict == PlaceVerdict::Thinned),
+        }
+    }
+
+    /// Returns the loose image that a file is, and whether it is compressed.
+    fn image(&self, file: &Input, limits: &Limits) -> io::Result<Option<(LooseImage, bool)>> {
+        let opened = file.open(limits.max_input)?;
+        if LooseImage::may_start(opened.head()) {
+            let walk = limits.for_file(&limits.options(), opened.metadata().len());
+            let image = self.rule.loose(opened.reader(), &walk)?;
+            return Ok(image.map(|image| (image, false)));
+        }
+        let package = Package::of(&opened)?.filter(Package::is_compressed);
+        let image = package.and_then(|package| self.members(&package, limits).remove(&Vec::new()));
+        Ok(image.flatten().map(|image| (image, true)))
+    }
+
+    /// Returns the loose images among the members of a package, by their names. The only member of a compressed file has the
+    /// name of that.
+    fn members(&self, package: &Package, limits: &Limits) -> HashMap<Vec<u8>, Option<LooseImage>> {
+        let look = |member: &Member, contents: &mut dyn Read, held: &mut Account<'_>| {
+            let is_inner = member.package() == PackageKind::Compressed;
+            let mut names = member.path().names().collect::<Vec<_>>();
+            names.pop_if(|_| is_inner);
+            let name = match names[..] {
+                [] => Vec::new(),
+                [name] => name.to_vec(),
+                _ => return Ok(None),
+            };
+            let mut head = Vec::new();
+            contents.take(LooseImage::HEAD as u64).read_to_end(&mut head)?;
+            if !LooseImage::may_start(&head) {
+                return Ok(Some((name, None)));
+            }
+            let store = Store::read(&head, contents, Keep::All, held)?;
+            let walk = limits.options().with_max_decompressed(held.left());
+            let image = self.rule.loose(store.reader(), &walk)?;
+            store.reuse(held)?;
+            Ok(Some((name, image)))
+        };
+        let mut found: HashMap<Vec<u8>, Option<LooseImage>> = HashMap::new();
+        // The edit complains of members that cannot be read.
+        let mut take = |result: Result<(Vec<u8>, Option<LooseImage>), _>| {
+            if let Ok((name, image)) = result {
+                // All members of one name stay if there are several.
+                found.entry(name).and_modify(|image| *image = None).or_insert(image);
+            }
+            ControlFlow::Continue(())
+        };
+        let (budget, threads) = (Budget::default(), limits.threads.count());
+        package.each((limits, &budget), false, threads, &look, &mut take);
+        found
+    }
+}
+
+impl Databases<'_> {
+    /// Finds the loose images of directories, and decides about each place. `names` tells the distributions that have a file.
+    pub(super) fn find(
+        &self,
+        inputs: &Inputs,
+        limits: &Limits,
+        names: &dyn Fn(&Input) -> BTreeSet<(PathBuf, String)>,
+    ) -> io::Result<LooseFiles> {
+        let mut all = LooseFiles::default();
+        let files: Vec<&Input> = inputs.files().iter().filter(|file| !file.is_named()).collect();
+        let (at_once, _) = limits.threads.for_files(files.iter().map(|file| file.path()));
+        let mut found = Vec::new();
+        // The edit complains of files that cannot be read.
+        let look = |file: &&Input| self.image(file, limits).ok().flatten();
+        parallel::in_order(at_once, &files, look, |file, image| {
+            let place = inputs.directory_of(file).to_owned();
+            found.extend(image.map(|(image, is_compressed)| Found {
+                file,
+                image,
+                is_compressed,
+                place,
+            }));
+            io::Result::Ok(())
+        })?;
+        for one in &mut found {
+            if let Some((_, name)) = names(one.file).pop_last() {
+                one.place = name;
+            }
+        }
+        let mut places: BTreeMap<String, LoosePlace> = BTreeMap::new();
+        for Found { image, place, .. } in &found {
+            places.entry(place.clone()).or_default().add(image);
+        }
+        let mut thinned = HashSet::new();
+        for (name, place) in &places {
+            match self.thins(place) {
+                Ok(true) => {
+                    thinned.insert(name);
+                    let also = Some(place.also_keeps()).filter(|also| !also.is_empty());
+                    all.notes.extend(also.map(|also| {
+                        format!("{name}: also keeps {also}, which the GPUs could load (--exact does not)")
+                    }));
+                }
+                Ok(false) => {
+                    let images = place.images();
+                    let advice = "--allow-missing --allow-empty deletes them";
+                    all.left.push(format!("{name} ({images} loose images; {advice})"));
+                }
+                Err(fault) => all.faults.push(format!("{name}: {fault}")),
+            }
+        }
+        for Found { file, image, is_compressed, place } in &found {
+            if *is_compressed && image.stays_whole() {
+                all.untouched.insert(file.path().to_owned());
+            }
+            let files = match thinned.contains(place) {
+                true if image.is_needed() => &mut all.kept,
+                true => &mut all.going,
+                false => &mut all.staying,
+            };
+            files.insert(file.path().to_owned());
+        }
+        Ok(all)
+    }
+
+    /// Returns the names of the loose images among the members of a package that are left out.
+    pub(super) fn loose_members(
+        &self,
+        package: &Package,
+        limits: &Limits,
+    ) -> Result<HashSet<Vec<u8>>, Failure> {
+        if package.is_compressed() {
+            return Ok(HashSet::new());
+        }
+        let found = self.members(package, limits);
+        let mut place = LoosePlace::default();
+        found.values().flatten().for_each(|image| place.add(image));
+        if place.images() == 0 || !self.thins(&place)? {
+            return Ok(HashSet::new());
+        }
+        let goes = |image: Option<LooseImage>| image.is_some_and(|image| !image.is_needed());
+        let going = found.into_iter().filter_map(|(name, image)| goes(image).then_some(name));
+        Ok(going.collect())
+    }
+}

@@ -1,0 +1,234 @@
+//! The report of `shrink`: three lines about all files, and the reasons why code stays.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet};
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use device_select::{Rule, Shrunk, Stay, Tally};
+use gpu_packages::{Algorithm, Extras, hash_reader};
+use serde::Serialize;
+
+use super::options::Options;
+use super::report::{About, FileRow, Stays};
+use super::reporter::Reporter;
+use crate::environment::slashed;
+use crate::inputs::{Input, Inputs};
+use tool_kit::Outcome;
+use tool_kit::failure::Failure;
+use tool_kit::holes;
+use tool_kit::opened::MaxInput;
+use tool_kit::progress::Progress;
+use tool_kit::report::{self as messages, Message};
+use tool_kit::style::{self, Out, show};
+use tool_kit::table::Table;
+
+/// The most reasons that are printed: they fit on a screen.
+const MOST_REASONS: usize = 20;
+
+/// Sums about all files. Nothing is said about single files unless they fail.
+pub(crate) struct ShortReport<'a> {
+    options: &'a Options,
+    shrunk: Shrunk,
+    /// Packages that changed: the lists of installed ones with names, and the files that are packages.
+    packages: BTreeSet<(PathBuf, String)>,
+    rows: Vec<FileRow>,
+    has_failed: bool,
+    json: bool,
+    why: bool,
+    /// Bytes of what else takes space, if nothing is written.
+    extras: Vec<(&'static str, u128)>,
+}
+
+/// The report as JSON.
+#[derive(Serialize)]
+struct Summary<'a> {
+    #[serde(flatten)]
+    shrunk: &'a Shrunk,
+    files: &'a [FileRow],
+}
+
+impl<'a> ShortReport<'a> {
+    pub(crate) fn new(options: &'a Options, rule: &Rule, json: bool, why: bool) -> Self {
+        ShortReport {
+            options,
+            shrunk: Shrunk::new(rule),
+            packages: BTreeSet::new(),
+            rows: Vec::new(),
+            has_failed: false,
+            json,
+            why,
+            extras: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, row: FileRow) {
+        let shrunk = &mut self.shrunk;
+        shrunk.add(&row.tally);
+        match &row.stays {
+            Stays::Nothing => {}
+            Stays::Unconcerned => shrunk.leave(&row.tally, &row.file),
+            Stays::Refused(why) => shrunk.stay(why, row.tally.stuck.total(), &row.file),
+            Stays::Parts(parts) => {
+                parts.iter().for_each(|(why, bytes)| shrunk.stay(why, *bytes, &row.file));
+            }
+        }
+        if row.changed {
+            if row.about != About::Member {
+                shrunk.resize(row.size_before, row.size_after);
+            }
+            if row.about == About::Package {
+                self.packages.insert((row.file.clone().into(), String::new()));
+            } else if row.deleted {
+                shrunk.count_deleted();
+            } else {
+                shrunk.count_changed();
+            }
+            let made = || fs::File::open(&row.output).map(|file| holes::of(&file));
+            shrunk.add_holes(match row.holes {
+                // Not every file system has holes.
+                1.. if !row.dry_run => made().map_or(0, holes::size),
+                holes => holes,
+            });
+            self.packages.extend(row.distributions.iter().cloned());
+        }
+        self.rows.extend(Some(row).filter(|_| self.json));
+    }
+}
+
+impl Reporter for ShortReport<'_> {
+    fn start(&mut self, inputs: &Inputs) {
+        // The edit complains of files that are not there.
+        let sizes = inputs.files().iter().filter_map(|file| fs::metadata(file.path()).ok());
+        sizes.for_each(|file| self.shrunk.add_file(file.len()));
+        if self.options.output.dry_run && inputs.first_directory().is_some() {
+            self.extras = extras(inputs, self.options.limits.max_input);
+        }
+    }
+
+    fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()> {
+        match edited {
+            Ok(rows) => rows.into_iter().for_each(|row| self.add(row)),
+            Err(Failure::NoCode) => {}
+            Err(failure) => {
+                let name = file.name();
+                let why = failure.complaints()?;
+                why.iter().for_each(|why| messages::error(&format_args!("{name}: {why}")));
+                self.fail();
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, place: &str) {
+        self.shrunk.leave(&Tally::default(), place);
+    }
+
+    fn say(&mut self, message: &Message) {
+        if let Message::Error(_) = message {
+            message.print();
+        }
+    }
+
+    fn fail(&mut self) {
+        self.has_failed = true;
+    }
+
+    fn outcome(&self) -> Outcome {
+        let is_well = self.shrunk.is_about_gpus() && !self.has_failed;
+        if is_well { Outcome::Clean } else { Outcome::Faults }
+    }
+
+    fn end(&mut self, _: bool) -> io::Result<Outcome> {
+        let ShortReport { shrunk, options, .. } = self;
+        if !shrunk.is_about_gpus() {
+            if !self.has_failed {
+                messages::error(&shrunk.nothing());
+            }
+            return Ok(Outcome::Faults);
+        }
+        shrunk.set_packages(self.packages.len());
+        if self.json {
+            tool_kit::json::print(&Summary { shrunk, files: &self.rows })?;
+        } else if !options.output.is_stdout() {
+            let mut out = style::stdout();
+            for line in shrunk.lines(options.output.dry_run) {
+                show!(out, "{line}")?;
+            }
+            if self.why {
+                print_reasons(&mut out, &shrunk.reasons())?;
+            }
+            print_extras(&mut out, &self.extras)?;
+            out.flush()?;
+        }
+        Ok(self.outcome())
+    }
+}
+
+/// Returns the bytes of what else takes space in directories. A file that cannot be read has none.
+fn extras(inputs: &Inputs, max: MaxInput) -> Vec<(&'static str, u128)> {
+    let _progress = Progress::start("looking for what else takes space");
+    let (mut extras, mut symbols, mut files) = (Extras::default(), 0, Vec::new());
+    let mut known = HashSet::new();
+    for file in inputs.files() {
+        let Ok(opened) = file.open(max) else { continue };
+        // Names of one file take no space.
+        if cfg!(unix) && !known.insert(opened.stamp()) {
+            continue;
+        }
+        extras.add(&slashed(file.path()), opened.metadata().len(), opened.head());
+        files.push(file);
+        symbols += u128::from(fat_object::host_symbols(opened.reader()).unwrap_or(0));
+    }
+    let missing = || io::Error::from(io::ErrorKind::NotFound);
+    let hash = |nth: usize| {
+        let opened = files.get(nth).ok_or_else(missing)?.open(max)?;
+        hash_reader(Algorithm::Sha256, &mut opened.reader()).map(|(_, hash)| hash)
+    };
+    let mut sums = extras.sums(hash).unwrap_or_else(|_| Vec::new());
+    sums.extend(Some(("symbols of host code, which strip removes", symbols)));
+    sums.retain(|(_, bytes)| *bytes > 0);
+    sums.sort_by_key(|(_, bytes)| Reverse(*bytes));
+    sums
+}
+
+/// Prints what else takes space.
+fn print_extras(out: &mut Out<'_>, extras: &[(&'static str, u128)]) -> io::Result<()> {
+    if extras.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::default().numbers(["SIZE"]).texts(["ALSO THERE, AND NOT REMOVED"]);
+    for (what, bytes) in extras {
+        let size = u64::try_from(*bytes).map_or_else(|_| "-".to_owned(), style::size);
+        table.row(&[size, (*what).to_owned()]);
+    }
+    show!(out)?;
+    table.print(out, "", style::terminal_width())
+}
+
+/// Prints the reasons why code stays, one in a line.
+fn print_reasons(out: &mut Out<'_>, reasons: &[Stay]) -> io::Result<()> {
+    let mut table = Table::default().numbers(["STAYS", "FILES"]).texts(["WHY", "WHERE"]).shrinks();
+    for Stay { reason, bytes, files, names, .. } in reasons.iter().take(MOST_REASONS) {
+        let names: Vec<&str> = names.iter().map(|name| end_of(name)).collect();
+        let more = if *files > names.len() { ", ..." } else { "" };
+        let bytes = if *bytes == 0 { "-".to_owned() } else { style::size(*bytes) };
+        table.row(&[bytes, files.to_string(), reason.clone(), names.join(", ") + more]);
+    }
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    show!(out)?;
+    table.print(out, "", style::terminal_width())?;
+    if let Some(more @ 1..) = reasons.len().checked_sub(MOST_REASONS) {
+        show!(out, "... and {more} more reasons")?;
+    }
+    Ok(())
+}
+
+/// Returns the last two names of a path.
+fn end_of(path: &str) -> &str {
+    let slash = path.rmatch_indices('/').nth(1);
+    slash.and_then(|(at, _)| path.get(at + 1..)).unwrap_or(path)
+}

@@ -1,0 +1,135 @@
+//! The device code of each installed package.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Mutex;
+
+use device_select::{Holding, Rule};
+use fat_object::{Finding, Image, ImageInfo, Severity, Visitor};
+use serde::Serialize;
+
+use super::Args;
+use crate::inputs::{Input, Inputs, nothing};
+use crate::package::HEADS;
+use crate::records::{Listed, Lists};
+use crate::{native, suggest};
+use tool_kit::looked::Seen;
+use tool_kit::parallel::Threads;
+use tool_kit::style::{self, HEADING, PLAIN};
+use tool_kit::table::{Align, Table};
+use tool_kit::{Outcome, report};
+
+/// A package; the fields of one JSON object, in this order.
+#[derive(Debug, Serialize)]
+struct Row<'p> {
+    package: &'p str,
+    files: u64,
+    code: u64,
+    ptx: u64,
+    lto_ir: u64,
+    other_gpus: u64,
+    loose: u64,
+    not_understood: u64,
+}
+
+impl<'p> Row<'p> {
+    fn new((package, it): (&'p String, &Holding)) -> Self {
+        let Holding { files, code, ptx, lto_ir, other_gpus, loose, not_understood, .. } = *it;
+        Row { package, files, code, ptx, lto_ir, other_gpus, loose, not_understood }
+    }
+}
+
+/// The images of a file.
+#[derive(Default)]
+struct Listing {
+    images: Vec<ImageInfo>,
+    is_damaged: bool,
+}
+
+impl Visitor for Listing {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        self.images.push(image.info().clone());
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        self.is_damaged |= finding.severity() == Severity::Error;
+        Ok(())
+    }
+}
+
+/// Prints a line for each package, and one for files of none.
+pub(super) fn run(args: &Args) -> io::Result<Outcome> {
+    let mut wanted = args.selection.filter().wanted;
+    if let Some(gpus) = Some(native::visible_here()).filter(|_| wanted.is_empty()) {
+        // Without a GPU all code is asked for.
+        let ids = gpus.iter().flat_map(|gpus| gpus.all().iter().map(|gpu| gpu.id()));
+        wanted = ids.map(suggest::wanted).collect::<Result<_, _>>().map_err(io::Error::other)?;
+    }
+    let names: Vec<String> = wanted.iter().map(|one| one.text().to_owned()).collect();
+    let rule = (!wanted.is_empty()).then(|| Rule::keep(wanted));
+    let inputs = Inputs::find(&args.files);
+    let mut lists = Lists::default();
+    lists.find(inputs.files(), false);
+    let lists = Mutex::new(lists);
+    let mut packages: BTreeMap<String, Holding> = BTreeMap::new();
+    let list = |file: &Input, threads: Threads| {
+        let mut listing = Listing::default();
+        let summary = file.walk(&args.limits, &args.limits.options(), threads, &mut listing)?;
+        let Listing { images, is_damaged } = listing;
+        let read = (summary.format, summary.size);
+        io::Result::Ok((Holding::of(rule.as_ref(), &images, read, is_damaged), summary))
+    };
+    let limits = (&args.limits, HEADS);
+    let looked = inputs.look(limits, "listing", list, |file, listed| {
+        let (holding, summary) = match listed {
+            Ok(listed) => listed,
+            Err(error) => {
+                report::error(&format_args!("{}: {}", file.name(), report::reason(&error)));
+                return Ok(Seen::Faults);
+            }
+        };
+        if holding.is_empty() {
+            return Ok(nothing(&summary));
+        }
+        let distribution =
+            || Listed::new(&lists).distributions(file).pop_first().map(|(_, name)| name);
+        let package = file.package().map(str::to_owned).or_else(distribution);
+        *packages.entry(package.unwrap_or_else(|| "(no package)".to_owned())).or_default() +=
+            holding;
+        Ok(Seen::Well)
+    })?;
+    let said = lists.into_inner().map(|mut lists| lists.finish(false));
+    said.iter().flatten().for_each(report::Message::print);
+    if args.json {
+        tool_kit::json::print_rows(packages.iter().map(Row::new))?;
+    } else if !packages.is_empty() {
+        print(&packages, &names)?;
+    }
+    Ok(looked.outcome())
+}
+
+fn print(packages: &BTreeMap<String, Holding>, gpus: &[String]) -> io::Result<()> {
+    let code = if gpus.is_empty() { "CODE".to_owned() } else { format!("FOR {}", gpus.join(",")) };
+    let mut out = style::stdout();
+    let mut table = Table::default()
+        .column("PACKAGE", Align::Left, HEADING)
+        .numbers(["FILES"])
+        .column(code, Align::Right, PLAIN)
+        .numbers(["PTX", "LTO-IR", "OTHER GPUS", "LOOSE", "NOT READ"]);
+    let mut total = Holding::default();
+    let mut row = |name: &str, it: &Holding| {
+        let sizes = [it.code, it.ptx, it.lto_ir, it.other_gpus, it.loose, it.not_understood];
+        let sizes = sizes.map(|size| if size == 0 { String::new() } else { style::size(size) });
+        let mut cells = vec![name.to_owned(), it.files.to_string()];
+        cells.extend(sizes);
+        table.row(&cells);
+    };
+    for (name, holding) in packages {
+        row(name, holding);
+        total += *holding;
+    }
+    row(&format!("all {} packages", packages.len()), &total);
+    table.print(&mut out, "", style::terminal_width())?;
+    out.flush()
+}

@@ -1,0 +1,458 @@
+//! The outcome of removing the code for other GPUs from many files, in words.
+
+use alloc::borrow::ToOwned;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::cmp::Reverse;
+
+use crate::rule::Rule;
+use crate::tally::{CodeSizes, Tally, sum};
+use crate::vendor::Vendor;
+use crate::wanted::Wanted;
+
+/// The most names of files that are remembered for a [reason](Stay).
+const MOST_NAMES: usize = 3;
+
+/// Outcome of removing the code for other GPUs from many files.
+///
+/// ```
+/// use device_select::{Rule, Shrunk, Tally, Wanted};
+///
+/// let file = std::fs::File::open("../../examples/data/hip.o")?;
+/// let listing = fat_object::list(file, &fat_object::Options::default())?;
+/// let rule = Rule::keep([Wanted::parse("gfx1100")?]);
+/// let mut shrunk = Shrunk::new(&rule);
+/// shrunk.add(&Tally::of(&rule, listing.images(), |_| true));
+/// shrunk.add_file(26_896);
+/// shrunk.resize(26_896, 14_608);
+/// shrunk.count_changed();
+/// let lines = shrunk.lines(false);
+/// assert_eq!(lines[0], "26 KiB -> 14 KiB: 12 KiB of code for other GPUs removed from 1 file");
+/// assert_eq!(lines[1], "kept: 3.1 KiB for gfx1100 (machine code)");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Shrunk {
+    gpus: String,
+    /// The GPUs of NVIDIA among them.
+    nvidia: String,
+    drops_ptx: bool,
+    /// Bytes of all files before.
+    size: u64,
+    /// Bytes that changed files lost, and that others gained.
+    less: u64,
+    more: u64,
+    holes: u64,
+    changed: usize,
+    deleted: usize,
+    packages: usize,
+    tally: Tally,
+    stuck: BTreeMap<String, Stay>,
+    left: Stay,
+}
+
+/// Code that stays although no GPU that is asked for needs it, for one reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stay {
+    /// The reason.
+    pub reason: String,
+    /// Bytes of the code; 0 if they are not known.
+    pub bytes: u64,
+    /// The number of files.
+    pub files: usize,
+    /// The names of the first files.
+    pub names: Vec<String>,
+}
+
+impl Stay {
+    fn add(&mut self, bytes: u64, file: &str) {
+        self.bytes = sum(self.bytes, bytes);
+        self.files += 1;
+        if self.names.len() < MOST_NAMES {
+            self.names.push(file.to_owned());
+        }
+    }
+}
+
+impl Shrunk {
+    /// Returns the outcome for no files yet, of this rule.
+    #[must_use]
+    pub fn new(rule: &Rule) -> Self {
+        let names = |is_wanted: &dyn Fn(&Wanted) -> bool| {
+            let gpus = rule.wanted().iter().filter(|wanted| is_wanted(wanted));
+            gpus.map(Wanted::text).collect::<Vec<_>>().join(", ")
+        };
+        let is_nvidia = |wanted: &Wanted| {
+            wanted.device().is_some_and(|device| device.vendor() == Vendor::Nvidia)
+        };
+        Shrunk {
+            gpus: names(&|_| true),
+            nvidia: names(&is_nvidia),
+            drops_ptx: matches!(rule, Rule::Keep { drop_ptx: true, .. }),
+            size: 0,
+            less: 0,
+            more: 0,
+            holes: 0,
+            changed: 0,
+            deleted: 0,
+            packages: 0,
+            tally: Tally::default(),
+            stuck: BTreeMap::new(),
+            left: Stay::default(),
+        }
+    }
+
+    /// Adds the sums of a file that was looked into.
+    pub fn add(&mut self, tally: &Tally) {
+        self.tally += *tally;
+    }
+
+    /// Adds a file of this many bytes, before it changes.
+    pub fn add_file(&mut self, size: u64) {
+        self.size = sum(self.size, size);
+    }
+
+    /// Adds a change of the size of a file.
+    pub fn resize(&mut self, before: u64, after: u64) {
+        match before.checked_sub(after) {
+            Some(less) => self.less = sum(self.less, less),
+            // A bundle that is compressed again may grow.
+            None => self.more = sum(self.more, after - before),
+        }
+    }
+
+    /// Counts a file, or a member of a package, that lost code.
+    pub fn count_changed(&mut self) {
+        self.changed += 1;
+    }
+
+    /// Counts a file, or a member of a package, that is deleted.
+    pub fn count_deleted(&mut self) {
+        self.deleted += 1;
+    }
+
+    /// Adds bytes of changed files that are holes, or can be.
+    pub fn add_holes(&mut self, bytes: u64) {
+        self.holes = sum(self.holes, bytes);
+    }
+
+    /// Sets the number of packages that changed files belong to.
+    pub fn set_packages(&mut self, packages: usize) {
+        self.packages = packages;
+    }
+
+    /// Adds code that stays because it cannot be removed: bytes, if they are known, of a file. Words of the reason with numbers are left
+    /// out, because files differ in these, and so is an option of other commands at its end.
+    pub fn stay(&mut self, reason: &str, bytes: u64, file: &str) {
+        let advised = reason.rsplit_once(" (").filter(|(_, advice)| advice.contains("--"));
+        let reason = advised.map_or(reason, |(reason, _)| reason);
+        let has_number = |word: &str| word.contains(|one: char| one.is_ascii_digit());
+        let mut words: Vec<&str> = Vec::new();
+        for word in reason.split(' ') {
+            match word {
+                word if !has_number(word) => words.push(word),
+                _ if words.last() == Some(&"...") => {}
+                _ => words.push("..."),
+            }
+        }
+        let reason = words.join(" ");
+        let stay =
+            self.stuck.entry(reason.clone()).or_insert_with(|| Stay { reason, ..Stay::default() });
+        stay.add(bytes, file);
+    }
+
+    /// Adds a file that has nothing for the GPUs, and so is left alone.
+    pub fn leave(&mut self, tally: &Tally, file: &str) {
+        self.left.add(tally.stuck.total(), file);
+    }
+
+    /// Returns whether some code is for the GPUs.
+    #[must_use]
+    pub fn has_code(&self) -> bool {
+        let Tally { kept, unserved, .. } = &self.tally;
+        kept.total() > 0 || *unserved > 0
+    }
+
+    /// Returns whether some code is for the GPUs, or may be: a refused package was not looked into.
+    #[must_use]
+    pub fn is_about_gpus(&self) -> bool {
+        self.has_code() || self.stuck.values().any(|one| one.bytes == 0)
+    }
+
+    /// Returns whether something was to be removed.
+    #[must_use]
+    pub fn is_changed(&self) -> bool {
+        self.changed + self.deleted > 0
+    }
+
+    /// Returns the bytes of all files before and after.
+    #[must_use]
+    pub fn sizes(&self) -> [u64; 2] {
+        // A file that changed meanwhile may have lost more than it had.
+        let after = sum(self.size, self.more).checked_sub(self.less);
+        [self.size, after.unwrap_or(0)]
+    }
+
+    /// Returns the sums of all files that were looked into.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// Returns what is said of an environment that has nothing for the GPUs.
+    #[must_use]
+    pub fn nothing(&self) -> String {
+        let Shrunk { gpus, left, .. } = self;
+        let others = match left.files {
+            0 => String::new(),
+            1 => "; 1 file has code for others".to_owned(),
+            n => format!("; {} files have code for others", grouped(n as u64)),
+        };
+        format!("no code for {gpus}{others}: nothing is removed")
+    }
+
+    /// Returns the reasons for which code stays that no GPU needs, those with the most bytes first; the last is that a file has
+    /// nothing for the GPUs.
+    #[must_use]
+    pub fn reasons(&self) -> Vec<Stay> {
+        let mut all: Vec<Stay> = self.stuck.values().cloned().collect();
+        all.sort_by_key(|one| (Reverse(one.bytes), Reverse(one.files)));
+        if self.left.files > 0 {
+            let reason = format!("nothing in the file is for {}", self.gpus);
+            all.push(Stay { reason, ..self.left.clone() });
+        }
+        all
+    }
+
+    /// Returns the lines that say what was removed, or would be, what is kept, and what becomes of later GPUs.
+    #[must_use]
+    pub fn lines(&self, is_plan: bool) -> Vec<String> {
+        let mut lines = [self.removed(is_plan), self.kept()].to_vec();
+        lines.extend(self.later());
+        lines
+    }
+
+    fn removed(&self, is_plan: bool) -> String {
+        let [before, after] = self.sizes();
+        let unit = Unit::of(before);
+        if !self.is_changed() {
+            return format!("nothing to remove from {}", unit.with_name(before));
+        }
+        let removed = match before.checked_sub(after) {
+            Some(0) => String::new(),
+            Some(less) => format!("{} of ", Unit::of(less).with_name(less)),
+            None => format!("-{} of ", Unit::of(after - before).with_name(after - before)),
+        };
+        let are = if is_plan { "would be removed" } else { "removed" };
+        let holes = match (self.holes, is_plan) {
+            (0, _) => String::new(),
+            (holes, true) => format!(" ({} of it can be holes)", unit.with_name(holes)),
+            (holes, false) => format!(" ({} of it holes)", unit.with_name(holes)),
+        };
+        let [before, after] = [before, after].map(|size| unit.with_name(size));
+        let mut text = format!("{before} -> {after}{holes}: {removed}code for other GPUs {are}");
+        if self.changed > 0 {
+            text += &format!(" from {}", count(self.changed, "file"));
+        }
+        if self.packages > 0 {
+            text += &format!(" of {}", count(self.packages, "package"));
+        }
+        if self.deleted > 0 {
+            text += &format!("; {} deleted", count(self.deleted, "file"));
+        }
+        text
+    }
+
+    fn kept(&self) -> String {
+        let Tally { kept, .. } = &self.tally;
+        let unit = Unit::of(kept.total());
+        let mut text = format!("kept: {} for {}", unit.with_name(kept.total()), self.gpus);
+        let kinds = kinds(kept, unit);
+        if !kinds.is_empty() {
+            text += &format!(" ({kinds})");
+        }
+        let mut why = Vec::new();
+        let bytes = self.stuck.values().map(|one| one.bytes).fold(0, sum);
+        let unknown: usize =
+            self.stuck.values().filter(|one| one.bytes == 0).map(|one| one.files).sum();
+        if bytes > 0 {
+            why.push(format!("{} could not be removed", Unit::of(bytes).with_name(bytes)));
+        }
+        if unknown > 0 {
+            why.push(format!("{} could not be edited", count(unknown, "file")));
+        }
+        let Stay { bytes, files, .. } = self.left;
+        if files > 0 {
+            let has = if files == 1 { "has" } else { "have" };
+            let of = Unit::of(bytes).with_name(bytes);
+            why.push(format!("{} with {of} {has} nothing for it", count(files, "file")));
+        }
+        if !why.is_empty() {
+            text += &format!("; {} (--why)", why.join(", "));
+        }
+        text
+    }
+
+    /// Returns the line about GPUs that compile PTX.
+    fn later(&self) -> Option<String> {
+        let Shrunk { nvidia: gpus, tally: Tally { kept, unserved, .. }, .. } = self;
+        if gpus.is_empty() {
+            return None;
+        }
+        let size = |bytes| Unit::of(bytes).with_name(bytes);
+        Some(match (self.drops_ptx, kept.ptx, *unserved) {
+            (true, _, 1..) => format!(
+                "no PTX stays: {} of it had no machine code for {gpus} beside it, and kernels there no longer run",
+                size(*unserved)
+            ),
+            (false, 1.., _) => format!(
+                "PTX stays where there is no machine code for {gpus}; --drop-ptx removes its {}, and these kernels with it",
+                size(kept.ptx)
+            ),
+            _ => format!("no PTX stays: GPUs newer than {gpus} will not run these files"),
+        })
+    }
+}
+
+/// Returns the sizes of kinds in words: `494 machine code, 204 PTX`; without numbers if there is one kind.
+fn kinds(sizes: &CodeSizes, unit: Unit) -> String {
+    let CodeSizes { machine_code, ptx, lto_ir, other } = *sizes;
+    let all = [(machine_code, "machine code"), (ptx, "PTX"), (lto_ir, "LTO-IR"), (other, "other")];
+    let all: Vec<_> = all.into_iter().filter(|(bytes, _)| *bytes > 0).collect();
+    match &all[..] {
+        [(_, name)] => (*name).to_owned(),
+        all => {
+            let all: Vec<_> =
+                all.iter().map(|(bytes, name)| format!("{} {name}", unit.number(*bytes))).collect();
+            all.join(", ")
+        }
+    }
+}
+
+fn count(n: usize, noun: &str) -> String {
+    let s = if n == 1 { "" } else { "s" };
+    format!("{} {noun}{s}", grouped(n as u64))
+}
+
+/// Returns a number with commas between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A unit of sizes: its number of bits, and its name.
+#[derive(Clone, Copy)]
+struct Unit(u32, &'static str);
+
+impl Unit {
+    /// Returns the largest unit in which a size is 1 or more; GiB would hide what a file is.
+    fn of(bytes: u64) -> Self {
+        let units = [Unit(20, "MiB"), Unit(10, "KiB")];
+        units.into_iter().find(|Unit(bits, _)| bytes >> bits > 0).unwrap_or(Unit(0, "B"))
+    }
+
+    /// Returns a rounded number, with a digit after the point if it is below 10.
+    fn number(self, bytes: u64) -> String {
+        let Unit(bits, _) = self;
+        let half = (1_u128 << bits) >> 1;
+        let tenths = (u128::from(bytes) * 10 + half) >> bits;
+        match (bytes >> bits) + u64::from(u128::from(bytes) & half > 0) {
+            number if bits == 0 || tenths >= 100 => grouped(number),
+            _ if tenths == 0 && bytes > 0 => "<0.1".to_owned(),
+            _ if tenths.is_multiple_of(10) => (tenths / 10).to_string(),
+            _ => format!("{}.{}", tenths / 10, tenths % 10),
+        }
+    }
+
+    fn with_name(self, bytes: u64) -> String {
+        format!("{} {}", self.number(bytes), self.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shrunk(gpu: &str) -> Shrunk {
+        Shrunk::new(&Rule::keep([Wanted::parse(gpu).unwrap()]))
+    }
+
+    #[test]
+    fn sizes_have_one_unit() {
+        assert_eq!(Unit::of(9_340 << 20).with_name(9_340 << 20), "9,340 MiB");
+        assert_eq!(Unit::of(12 << 20).number(1), "<0.1");
+        assert_eq!(Unit::of(12 << 20).number(0), "0");
+        assert_eq!(Unit::of(10 << 10).with_name((10 << 10) + 512), "11 KiB");
+        assert_eq!(Unit::of(5644 << 10).with_name(5644 << 10), "5.5 MiB");
+        assert_eq!(Unit::of(1023).with_name(1023), "1,023 B");
+        assert_eq!(grouped(15_970), "15,970");
+        assert_eq!(Unit::of(u64::MAX).with_name(u64::MAX), "17,592,186,044,416 MiB");
+    }
+
+    #[test]
+    fn three_lines_say_what_happened() {
+        let mut all = shrunk("sm_90");
+        assert!(!all.has_code() && !all.is_changed());
+        assert_eq!(all.nothing(), "no code for sm_90: nothing is removed");
+        let mut tally = Tally::default();
+        tally.kept =
+            CodeSizes { machine_code: 494 << 20, ptx: 204 << 20, lto_ir: 111 << 20, other: 0 };
+        all.add(&tally);
+        all.add_file(5_620 << 20);
+        assert_eq!(all.lines(false)[0], "nothing to remove from 5,620 MiB");
+        for (before, after) in [(300, 100), (300, 50), (20, 0)] {
+            all.resize(before << 20, after << 20);
+        }
+        all.count_changed();
+        all.count_changed();
+        all.count_deleted();
+        all.set_packages(2);
+        all.stay("a section at 0x12 is full (--grow)", 10 << 20, "a.so");
+        all.stay("a section at 0x1e is full (--grow)", 2 << 20, "b.so");
+        all.stay("is signed", 0, "c.so");
+        all.leave(&Tally { stuck: tally.kept, ..Tally::default() }, "rocm.so");
+        assert_eq!(
+            all.lines(false),
+            [
+                "5,620 MiB -> 5,150 MiB: 470 MiB of code for other GPUs removed from 2 files of 2 packages; 1 file deleted",
+                "kept: 809 MiB for sm_90 (494 machine code, 204 PTX, 111 LTO-IR); 12 MiB could not be removed, 1 file could not be edited, 1 file with 809 MiB has nothing for it (--why)",
+                "PTX stays where there is no machine code for sm_90; --drop-ptx removes its 204 MiB, and these kernels with it",
+            ]
+        );
+        assert!(
+            all.lines(true)[0].contains("470 MiB of code for other GPUs would be removed from")
+        );
+        assert_eq!(all.reasons()[0].reason, "a section at ... is full");
+        let reasons: Vec<_> =
+            all.reasons().into_iter().map(|one| (one.bytes >> 20, one.files, one.names)).collect();
+        assert_eq!(reasons[0], (12, 2, ["a.so", "b.so"].map(str::to_owned).to_vec()));
+        assert_eq!((reasons.len(), reasons[1].1, reasons[2].0), (3, 1, 809));
+    }
+
+    #[test]
+    fn the_third_line_is_about_ptx() {
+        let mut all = shrunk("sm_90");
+        assert_eq!(
+            all.lines(false)[2],
+            "no PTX stays: GPUs newer than sm_90 will not run these files"
+        );
+        assert_eq!(shrunk("gfx1100").lines(false).len(), 2);
+        all.drops_ptx = true;
+        all.add(&Tally { unserved: 20 << 20, ..Tally::default() });
+        assert!(all.has_code());
+        assert!(
+            all.lines(false)[2]
+                .starts_with("no PTX stays: 20 MiB of it had no machine code for sm_90")
+        );
+    }
+}
