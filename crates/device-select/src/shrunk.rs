@@ -404,9 +404,9 @@ mod tests {
         let mut all = shrunk("sm_90");
         assert!(!all.has_code() && !all.is_changed());
         assert_eq!(all.nothing(), "no code for sm_90: nothing is removed");
-        let mut tally = Tally::default();
-        tally.kept =
+        let kept =
             CodeSizes { machine_code: 494 << 20, ptx: 204 << 20, lto_ir: 111 << 20, other: 0 };
+        let tally = Tally { kept, ..Tally::default() };
         all.add(&tally);
         all.add_file(5_620 << 20);
         assert_eq!(all.lines(false)[0], "nothing to remove from 5,620 MiB");

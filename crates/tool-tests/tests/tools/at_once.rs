@@ -48,7 +48,7 @@ fn many(is_well: bool) -> Place {
     fs::create_dir_all(place.path(DATABASE).parent().unwrap()).unwrap();
     fs::write(place.path(DATABASE), &hip[20480..][..3784]).unwrap();
     // Without code for the GPU, the database as a whole would be left alone.
-    fs::write(place.path("env/share/kept.co"), &hip[8192..][..3208]).unwrap();
+    fs::write(place.path(DATABASE).with_file_name("kept.co"), &hip[8192..][..3208]).unwrap();
     place
 }
 
