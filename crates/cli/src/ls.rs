@@ -95,9 +95,10 @@ pub(crate) struct Args {
     /// Print one line for each package: code for the GPUs, for others, PTX, LTO-IR
     ///
     /// Packages are those whose lists (RECORD of Python, conda-meta) have a file, and packages that are not installed, such as
-    /// wheels. --gpu says which GPUs are meant; without it they are those of this machine, or all if it has none. Sizes are
-    /// of code as stored. LOOSE is the part of them in files that are device code as a whole; NOT READ is the size of files
-    /// that may hold device code and are damaged or of a format that is not read.
+    /// wheels. --gpu says which GPUs are meant; without it they are those of this machine, or all if it has none. Sizes are of
+    /// code as stored, and of the contents of a file that is compressed as a whole. LOOSE is the part of them in files that
+    /// are device code as a whole. NOT READ is the size of files that may hold device code, and are damaged or of a format
+    /// that is not read.
     #[arg(
         long,
         conflicts_with_all = ["tree", "totals", "rows", "hash", "same", "needs", "sort", "ids", "kinds", "exact"]

@@ -36,7 +36,7 @@ pub(super) struct LooseFiles {
     going: HashSet<PathBuf>,
     staying: HashSet<PathBuf>,
     kept: HashSet<PathBuf>,
-    /// Compressed files, which cannot be edited, and of which nothing goes.
+    /// Compressed files that keep all their code. They cannot be edited.
     untouched: HashSet<PathBuf>,
     /// Places with nothing for the targets of the rule.
     pub(super) left: Vec<String>,
