@@ -58,7 +58,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let thinning = Thinning {
         rule: &rule,
         permits: Permits {
-            leaving_named: true,
+            is_environment: true,
             missing: false,
             empty: true,
             unserved: args.drop_ptx,

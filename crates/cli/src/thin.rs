@@ -91,7 +91,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let thinning = Thinning {
         rule: &rule,
         permits: Permits {
-            leaving_named: false,
+            is_environment: false,
             missing: args.allow_missing,
             empty: args.allow_empty,
             unserved: args.allow_unserved,
@@ -106,8 +106,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 /// The permissions to remove more, or to leave more as it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Permits {
-    /// Named files without code for the targets are left alone, as those of directories are.
-    pub(crate) leaving_named: bool,
+    /// Files are one environment: named files without code for the targets are left alone, as those of directories are, and loose
+    /// images for other GPUs of the same vendor go, also where all go.
+    pub(crate) is_environment: bool,
     pub(crate) missing: bool,
     pub(crate) empty: bool,
     pub(crate) unserved: bool,
@@ -141,6 +142,7 @@ impl Thinning<'_> {
             databases: self.permits.databases.then_some(Databases {
                 rule: self.rule,
                 allow_missing: self.permits.missing,
+                allow_other_gpus: self.permits.is_environment,
                 allow_empty: self.permits.empty,
             }),
             ..Editor::new(files, self.options, Work::Edit, &decide)
@@ -172,7 +174,7 @@ impl Thinning<'_> {
             let has = names(images.iter().filter(|image| !is_host(image)));
             format!("{option} {}: {}", one.text(), one.words(&has))
         };
-        let is_named = subject.is_named && !permits.leaving_named;
+        let is_named = subject.is_named && !permits.is_environment;
         // A directory has files for other GPUs, too.
         let is_concerned = missing.len() < rule.wanted().len();
         if !missing.is_empty() && !is_named && !is_concerned {

@@ -8,6 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use fat_object::{FileFormat, ImageInfo, Options, list};
 use target_id::Triple;
 
+use crate::device::Device;
 use crate::few::{each_once, few, label};
 use crate::fit::Code;
 use crate::rule::{Rule, is_host};
@@ -33,6 +34,8 @@ pub struct LooseImage {
     is_whole: bool,
     /// The positions of the targets of the rule that mean an image.
     meant: BTreeSet<usize>,
+    /// `true` if an image is for GPUs of a vendor whose GPUs the rule names.
+    is_of_vendor: bool,
     labels: Vec<String>,
     /// Labels of images that stay though they were not asked for.
     also: Vec<String>,
@@ -108,6 +111,7 @@ pub struct LoosePlace {
     images: usize,
     has_needed: bool,
     meant: BTreeSet<usize>,
+    is_of_vendor: bool,
     labels: BTreeSet<String>,
     also: BTreeSet<String>,
 }
@@ -128,6 +132,7 @@ impl LoosePlace {
     pub fn add(&mut self, image: &LooseImage) {
         self.images += 1;
         self.has_needed |= image.is_needed;
+        self.is_of_vendor |= image.is_of_vendor;
         self.meant.extend(&image.meant);
         self.labels.extend(image.labels.iter().cloned());
         self.also.extend(image.also.iter().cloned());
@@ -149,6 +154,12 @@ impl LoosePlace {
     #[must_use]
     pub fn also_keeps(&self) -> String {
         few(&self.also)
+    }
+
+    /// Returns whether there is an image for GPUs of a vendor whose GPUs the rule names.
+    #[must_use]
+    pub fn is_of_vendor(&self) -> bool {
+        self.is_of_vendor
     }
 
     /// Returns what becomes of the place. With `allow_missing` it need not have anything for the targets of the rule; with
@@ -201,6 +212,11 @@ impl Rule {
             is_whole: fates().all(|(_, fate)| fate.stays()),
             is_needed: fates().any(|(_, fate)| fate.stays()),
             meant: (0..self.wanted().len()).filter(means).collect(),
+            is_of_vendor: fates().any(|(image, _)| {
+                let vendor = Code::from(image).vendor();
+                let vendors = self.wanted().iter().filter_map(|it| it.device.as_ref());
+                vendor.is_some_and(|vendor| vendors.map(Device::vendor).any(|it| it == vendor))
+            }),
             labels: each_once(fates().map(|(image, _)| label(image))),
             also: each_once(also.map(|(image, _)| label(image))),
         }))

@@ -10,7 +10,7 @@
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) max_decompressed: u64,
-    pub(crate) max_held: u64,
+    pub(crate) max_held: Option<u64>,
     pub(crate) max_expansion: u64,
     pub(crate) max_thin_bytes: u64,
     pub(crate) max_depth: usize,
@@ -27,7 +27,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             max_decompressed: 2 << 30,
-            max_held: u64::MAX,
+            max_held: None,
             max_expansion: 256,
             max_thin_bytes: 16 << 30,
             max_depth: 32,
@@ -56,16 +56,16 @@ impl Options {
     }
 
     /// Lowers how many bytes of such data are held at one time, and not the [total](Self::with_max_expansion): for one of several
-    /// threads that share a limit. Data that would exceed it is a finding, or an error. Default: no lower limit.
+    /// threads that share a limit. Data that would exceed it is a finding, or an error. `None`, the default, is no lower limit.
     #[must_use]
-    pub fn with_max_held(self, max_held: u64) -> Self {
-        Options { max_held, ..self }
+    pub fn with_max_held(self, max_held: impl Into<Option<u64>>) -> Self {
+        Options { max_held: max_held.into(), ..self }
     }
 
     /// Returns how many bytes of such data are held at one time: the lower one of both limits.
     #[must_use]
     pub fn max_held(&self) -> u64 {
-        self.max_decompressed.min(self.max_held)
+        self.max_held.map_or(self.max_decompressed, |held| held.min(self.max_decompressed))
     }
 
     /// Sets how many bytes of such data each byte of the file may give, over the whole walk: the total is limited to

@@ -167,7 +167,7 @@ impl<'e> Job<'e> {
         file.open(limits.max_input).is_ok_and(|file| {
             let walk = limits.for_file(&limits.options(), file.metadata().len());
             // The edit of one that needs more misses it as well.
-            let walk = walk.with_max_held(self.share.bytes.unwrap_or(u64::MAX));
+            let walk = walk.with_max_held(self.share.bytes);
             rule.drops_database(&database, file.reader(), &walk).unwrap_or(false)
         })
     }
@@ -324,7 +324,7 @@ impl<'e> Job<'e> {
     /// Returns the options of a walk that may hold them.
     pub(super) fn walk(&self) -> fat_object::Options {
         let walk = self.editor.options.limits.options().with_max_decompressed(self.room());
-        walk.with_max_held(self.share.bytes.unwrap_or(u64::MAX))
+        walk.with_max_held(self.share.bytes)
     }
 
     /// Returns the same failure, which counts for nothing if there is only a share.

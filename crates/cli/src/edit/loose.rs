@@ -26,11 +26,13 @@ pub(crate) struct Databases<'a> {
     pub(crate) rule: &'a Rule,
     /// Places may have nothing for the targets of the rule.
     pub(crate) allow_missing: bool,
+    /// Places with images for other GPUs of the same vendor may, too.
+    pub(crate) allow_other_gpus: bool,
     /// Places may lose all their files.
     pub(crate) allow_empty: bool,
 }
 
-/// Files of directories that are not edited, and what is said about them.
+/// The files of directories that are not edited, with the words about them.
 #[derive(Debug, Default)]
 pub(super) struct LooseFiles {
     going: HashSet<PathBuf>,
@@ -101,7 +103,8 @@ impl Databases<'_> {
     /// All would go, and that is not allowed.
     fn thins(&self, place: &LoosePlace) -> Result<bool, String> {
         let (images, has) = (place.images(), place.has());
-        match place.verdict(self.rule, self.allow_missing, self.allow_empty) {
+        let allow_missing = self.allow_missing || self.allow_other_gpus && place.is_of_vendor();
+        match place.verdict(self.rule, allow_missing, self.allow_empty) {
             PlaceVerdict::Emptied => Err(format!(
                 "all {images} loose images would be deleted (has: {has}); --allow-empty permits this"
             )),
@@ -158,9 +161,7 @@ impl Databases<'_> {
         package.each((limits, &budget), false, threads, &look, &mut take);
         found
     }
-}
 
-impl Databases<'_> {
     /// Finds the loose images of directories, and decides about each place. `names` tells the distributions that have a file.
     pub(super) fn find(
         &self,

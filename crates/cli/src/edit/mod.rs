@@ -9,6 +9,7 @@ mod options;
 mod package;
 mod report;
 mod reporter;
+mod run;
 mod short_report;
 mod wishes;
 mod words;
