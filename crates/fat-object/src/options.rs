@@ -56,7 +56,7 @@ impl Options {
     }
 
     /// Lowers how many bytes of such data are held at one time, and not the [total](Self::with_max_expansion): for one of several
-    /// threads that share a limit. Data that would exceed it is a finding, or an error. `None`, the default, is no lower limit.
+    /// threads that share a limit. Data that would exceed it is a finding, or an error. The default is `None`: the same limit.
     #[must_use]
     pub fn with_max_held(self, max_held: impl Into<Option<u64>>) -> Self {
         Options { max_held: max_held.into(), ..self }

@@ -75,6 +75,9 @@ impl Editor<'_> {
             })
         })?;
         drop(progress);
+        if is_written && reporter.outcome() == Outcome::Clean {
+            lock().note_deletions(&going);
+        }
         for file in going {
             if reporter.outcome() == Outcome::Faults {
                 let text = "no file was deleted, as others could not be edited";

@@ -1,6 +1,6 @@
 //! One list, and its new text.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,9 +23,9 @@ pub(super) struct List {
     /// The directory that its rows are relative to, in its environment.
     base: PathBuf,
     pub(super) text: InstalledList,
-    /// The rows of each file, by its path without links.
-    rows: HashMap<PathBuf, Vec<Vec<u8>>>,
     journal: Journal,
+    /// The rows of files whose deletion is noted.
+    going: BTreeSet<Vec<u8>>,
     /// The notes of an interrupted run.
     pub(super) notes: InstalledNotes,
     /// The new state of files that were edited, by the path of the row; `None` for files that are gone.
@@ -39,21 +39,17 @@ impl fmt::Display for List {
 }
 
 impl List {
-    /// Reads a list; `None` if it is not there. Its rows are relative to `base`, whose path without links is `real`.
-    pub(super) fn read(at: &ListPlace, base: &Path, real: &Path) -> io::Result<Option<Self>> {
+    /// Reads a list; `None` if it is not there. Its rows are relative to `base`.
+    pub(super) fn read(at: &ListPlace, base: &Path) -> io::Result<Option<Self>> {
         let Some((stamp, text)) = at.read()? else { return Ok(None) };
         let text = InstalledList::parse(&at.name().to_string_lossy(), text)?;
-        let mut rows: HashMap<PathBuf, Vec<Vec<u8>>> = HashMap::new();
-        for row in text.paths() {
-            rows.entry(input::below(real, &input::path(row))).or_default().push(row.to_vec());
-        }
         let journal = Journal::read(at)?;
         let notes = InstalledNotes::parse(journal.left()).map_err(|error| {
             let name = Journal::place(at);
             io::Error::other(format!("{}: {error}", name.name().display()))
         })?;
         let (at, base, changes) = (at.clone(), base.to_owned(), BTreeMap::new());
-        Ok(Some(List { at, stamp, base, text, rows, journal, notes, changes }))
+        Ok(Some(List { at, stamp, base, text, journal, going: BTreeSet::new(), notes, changes }))
     }
 
     /// Returns the path of the list, and the distribution: `torch-2.10.0`.
@@ -65,14 +61,23 @@ impl List {
         (self.at.path(), name.to_string_lossy().into_owned())
     }
 
-    /// Returns the rows of a file, whose path has no links; none for one that is not listed.
-    pub(super) fn rows(&self, file: &Path) -> &[Vec<u8>] {
-        self.rows.get(file).map(Vec::as_slice).unwrap_or_default()
-    }
-
     /// Notes in the journal what a file is about to become.
     pub(super) fn note(&mut self, row: &[u8], new: Option<&FileHashes>) -> io::Result<()> {
+        if new.is_none() && self.going.contains(row) {
+            return Ok(());
+        }
         self.journal.add(&InstalledNotes::line(row, new)?)
+    }
+
+    /// Notes in the journal that many files are about to be deleted, in the time of one note.
+    pub(super) fn note_deletions(&mut self, rows: BTreeSet<Vec<u8>>) -> io::Result<()> {
+        let mut lines = Vec::new();
+        for row in &rows {
+            lines.extend(InstalledNotes::line(row, None)?);
+        }
+        self.journal.add(&lines)?;
+        self.going.extend(rows);
+        Ok(())
     }
 
     /// Fails if the list is signed.

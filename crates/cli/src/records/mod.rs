@@ -9,10 +9,11 @@
 mod list;
 mod rows;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use device_select::few;
 use gpu_packages::{lists_in, sites_in};
@@ -33,6 +34,10 @@ pub(crate) struct Lists {
     bases: HashMap<PathBuf, Vec<PathBuf>>,
     /// The lists in each of these, by their position.
     by_directory: HashMap<PathBuf, Range<usize>>,
+    /// The lists that may have rows of the files in a directory, in order.
+    above: HashMap<PathBuf, Arc<[usize]>>,
+    /// The rows of all lists that were read, by the path of their file without links, each with the position of its list.
+    rows: HashMap<PathBuf, Vec<(usize, Vec<u8>)>>,
     drops_signatures: bool,
 }
 
@@ -62,7 +67,7 @@ impl Lists {
             if !real.parent().is_some_and(|directory| known.insert(directory.to_owned())) {
                 continue;
             }
-            for at in self.above(&real, file) {
+            for &at in self.above(&real, file).iter() {
                 let place = self.places.get(at).map(|place| Journal::place(&place.at));
                 if is_written && place.is_some_and(|journal| journal.is_taken().unwrap_or(false)) {
                     self.list(at);
@@ -92,12 +97,30 @@ impl Lists {
     /// Returns the rows of a file, each with the position of its list.
     fn rows_of(&mut self, file: &Input) -> Vec<(usize, Vec<u8>)> {
         let Some(real) = file.real() else { return Vec::new() };
-        let mut found = Vec::new();
-        for at in self.above(&real, file) {
-            let Some(list) = self.list(at) else { continue };
-            found.extend(list.rows(&real).iter().map(|row| (at, row.clone())));
+        let lists = self.above(&real, file);
+        for at in lists.iter() {
+            self.list(*at);
         }
+        let rows = self.rows.get(&real).into_iter().flatten();
+        let mut found: Vec<_> =
+            rows.filter(|(at, _)| lists.binary_search(at).is_ok()).cloned().collect();
+        found.sort_by_key(|(at, _)| *at);
         found
+    }
+
+    /// Notes in the journals that many files are about to be deleted. What fails here fails again for each file, where it is said.
+    pub(crate) fn note_deletions(&mut self, files: &[&Input]) {
+        let mut by_list: BTreeMap<usize, BTreeSet<Vec<u8>>> = BTreeMap::new();
+        for (at, row) in files.iter().flat_map(|file| self.rows_of(file)) {
+            by_list.entry(at).or_default().insert(row);
+        }
+        let drops_signatures = self.drops_signatures;
+        for (at, rows) in by_list {
+            let list = self.list(at);
+            if let Some(list) = list.filter(|it| drops_signatures || it.check_signature().is_ok()) {
+                let _ = list.note_deletions(rows);
+            }
+        }
     }
 
     /// Fails if one of these lists is signed, and signatures are not to be dropped.
@@ -113,7 +136,7 @@ impl Lists {
     fn unread(&mut self, file: &Input) -> Vec<String> {
         let Some(real) = file.real() else { return Vec::new() };
         let lists = self.above(&real, file);
-        let places = lists.into_iter().filter_map(|at| self.places.get(at));
+        let places = lists.iter().filter_map(|at| self.places.get(*at));
         let failed = places.filter(|place| matches!(place.list, Some(Err(_))));
         let failed: Vec<_> = failed.map(|place| place.at.path().display().to_string()).collect();
         let text = || format!("may be listed where it cannot be compared: {}", few(&failed));
@@ -122,7 +145,11 @@ impl Lists {
 
     /// Returns the lists in all directories that a file lies in, and those of the environments that these are. `real` is its
     /// path without links. Directories below the one that the user named are opened in that.
-    fn above(&mut self, real: &Path, file: &Input) -> Vec<usize> {
+    fn above(&mut self, real: &Path, file: &Input) -> Arc<[usize]> {
+        let directory = real.parent().unwrap_or(real);
+        if let Some(found) = self.above.get(directory) {
+            return Arc::clone(found);
+        }
         let directories = real.ancestors().skip(1);
         let bases: Vec<_> = directories.flat_map(|one| self.bases(one, file)).collect();
         let mut found = BTreeSet::new();
@@ -148,7 +175,9 @@ impl Lists {
             });
             found.extend(lists.clone());
         }
-        found.into_iter().collect()
+        let found: Arc<[usize]> = found.into_iter().collect();
+        self.above.insert(directory.to_owned(), Arc::clone(&found));
+        found
     }
 
     /// Returns a directory, and those with distributions of the environment that it is.
@@ -167,9 +196,15 @@ impl Lists {
 
     /// Returns a list, which is read now if it was not; `None` if it cannot be read.
     fn list(&mut self, at: usize) -> Option<&mut List> {
-        let place = self.places.get_mut(at)?;
+        let Lists { places, rows, .. } = self;
+        let place = places.get_mut(at)?;
         let list = place.list.get_or_insert_with(|| {
-            List::read(&place.at, &place.base, &place.real).map(|list| list.map(Box::new))
+            let list = List::read(&place.at, &place.base)?;
+            for row in list.iter().flat_map(|list| list.text.paths()) {
+                let file = input::below(&place.real, &input::path(row));
+                rows.entry(file).or_default().push((at, row.to_vec()));
+            }
+            Ok(list.map(Box::new))
         });
         list.as_mut().ok()?.as_deref_mut()
     }
