@@ -84,6 +84,12 @@ impl LooseImage {
     pub fn is_needed(&self) -> bool {
         self.is_needed
     }
+
+    /// Returns whether some code in it is for GPUs of a vendor whose GPUs the rule names.
+    #[must_use]
+    pub fn is_of_vendor(&self) -> bool {
+        self.is_of_vendor
+    }
 }
 
 /// Loose images that lie together, in a package or a directory, and the one question about them: is there code for the GPU?

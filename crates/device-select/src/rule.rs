@@ -4,12 +4,13 @@ use alloc::vec::Vec;
 use std::io::{self, Read, Seek};
 
 use fat_object::{ContainerKind, FileFormat, ImageInfo, Options, PathStep, list};
-use target_id::{Target, Triple, compatible};
+use target_id::{Target, Triple, compatible, near};
 
 use crate::database::Database;
 use crate::device::Device;
 use crate::fatbinary::{self, Asked};
 use crate::fit::Code;
+use crate::vendor::Vendor;
 use crate::wanted::is_for_others;
 use crate::wanted::{Fate, Wanted};
 
@@ -147,6 +148,14 @@ impl Rule {
             Rule::Keep { exact: true, .. } => just(),
             Rule::Drop { .. } => wanted.is_for(image),
         }
+    }
+
+    /// Returns whether the rule names a GPU of the vendor that has GPUs of this target.
+    #[must_use]
+    pub fn is_of_vendor(&self, target: &Target) -> bool {
+        let vendor = Vendor::of_processor(near::processor(target.id()));
+        let mut devices = self.wanted().iter().filter_map(|wanted| wanted.device.as_ref());
+        vendor.is_some_and(|vendor| devices.any(|device| device.vendor() == vendor))
     }
 
     /// Returns the kernel database that the path of a file leads to, if it is one for a GPU that does not stay. Its contents [must

@@ -94,7 +94,7 @@ impl<'e> Job<'e> {
         };
         let max = self.editor.options.limits.max_input;
         let edited = edited.or_else(|failure| match file.open(max) {
-            Ok(opened) if can_stay(&failure) => {
+            Ok(opened) if can_stay(&failure) && file.split_host().is_none() => {
                 let contents = (opened.reader(), opened.metadata().len());
                 self.staying(file.name(), contents, failure).map(|row| vec![row])
             }
@@ -156,24 +156,31 @@ impl<'e> Job<'e> {
 
     /// Returns whether a file is a loose image or one of a kernel database, and is deleted. One that cannot be read is not.
     fn goes(&self, file: &Input) -> bool {
-        if self.loose.goes(file) {
+        if self.loose.going(file).is_some() {
             return true;
         }
         let databases = self.editor.databases.filter(|_| !file.is_named());
-        let Some(rule) = databases.map(|databases| databases.rule) else { return false };
-        let Some(path) = file.real() else { return false };
-        let Some(database) = rule.database(&path.to_string_lossy()) else { return false };
+        let Some((databases, path)) = databases.zip(file.real()) else { return false };
+        let Some(database) = databases.database(&path.to_string_lossy()) else { return false };
         let limits = &self.editor.options.limits;
         file.open(limits.max_input).is_ok_and(|file| {
             let walk = limits.for_file(&limits.options(), file.metadata().len());
             // The edit of one that needs more misses it as well.
             let walk = walk.with_max_held(self.share.bytes);
-            rule.drops_database(&database, file.reader(), &walk).unwrap_or(false)
+            databases.rule.drops_database(&database, file.reader(), &walk).unwrap_or(false)
         })
     }
 
     fn delete_file(&mut self, file: &Input) -> Result<FileRow, Failure> {
-        let size = file.open(self.editor.options.limits.max_input)?.metadata().len();
+        let opened = file.open(self.editor.options.limits.max_input)?;
+        let is_judged = match self.loose.going(file) {
+            Some(stamp) => stamp == opened.stamp(),
+            None => self.goes(file),
+        };
+        if !is_judged {
+            return Err("the file was changed after it was read".to_owned().into());
+        }
+        let size = opened.metadata().len();
         allow(self.editor.options, &self.listed.compare(file, None)?)?;
         if !self.editor.options.output.dry_run {
             self.listed.note(file, None)?;
@@ -239,7 +246,8 @@ impl<'e> Job<'e> {
         // Damaged files may have no sums.
         let listing = fat_object::list(file, &self.walk());
         let tally = listing.map(|listing| Tally::of(rule, listing.images(), |_| false));
-        Ok(FileRow::staying(name, size, tally.unwrap_or_else(|_| Tally::default()), stays))
+        let row = FileRow::staying(name, size, tally.unwrap_or_else(|_| Tally::default()), stays);
+        Ok(row.written(self.editor.options.output.dry_run, self.editor.options.output.in_place))
     }
 
     /// Returns warnings about a file that is about to be replaced, and differs from the lists that it is in.

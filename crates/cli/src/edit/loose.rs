@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::{self, Read};
+use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use device_select::{LooseImage, LoosePlace, PlaceVerdict, Rule, few};
+use device_select::{Database, LooseImage, LoosePlace, PlaceVerdict, Rule, few};
 use gpu_packages::{Member, PackageKind, checksum_names};
 
 use crate::inputs::{Input, Inputs};
@@ -14,6 +15,9 @@ use crate::package::Package;
 use tool_kit::budget::{Account, Budget};
 use tool_kit::failure::Failure;
 use tool_kit::opened::MaxInput;
+use tool_kit::parallel::{Share, Shares};
+use tool_kit::progress::Progress;
+use tool_kit::stamp::Stamp;
 use tool_kit::store::{Keep, Store};
 use tool_kit::{input, parallel};
 
@@ -35,7 +39,8 @@ pub(crate) struct Databases<'a> {
 /// The files of directories that are not edited, with the words about them.
 #[derive(Debug, Default)]
 pub(super) struct LooseFiles {
-    going: HashSet<PathBuf>,
+    /// Files that are deleted, as they were when they were read.
+    going: HashMap<PathBuf, Stamp>,
     staying: HashSet<PathBuf>,
     kept: HashSet<PathBuf>,
     /// Compressed files that keep all their code. They cannot be edited.
@@ -49,15 +54,22 @@ pub(super) struct LooseFiles {
 /// A loose image of a directory.
 struct Found<'i> {
     file: &'i Input,
+    read: Box<ReadImage>,
+    /// The list and the name of the distribution that has it, or the directory that the user named.
+    place: (PathBuf, String),
+}
+
+/// A loose image, read from a file.
+struct ReadImage {
     image: LooseImage,
     is_compressed: bool,
-    /// The name of the distribution that has it, or of the directory that the user named.
-    place: String,
+    stamp: Stamp,
 }
 
 impl LooseFiles {
-    pub(super) fn goes(&self, file: &Input) -> bool {
-        self.going.contains(file.path())
+    /// Returns the file as it was when it was read, if it is deleted.
+    pub(super) fn going(&self, file: &Input) -> Option<Stamp> {
+        self.going.get(file.path()).copied()
     }
 
     /// Returns whether a file lies in a place where nothing changes.
@@ -77,10 +89,10 @@ impl LooseFiles {
 
     /// Returns the note about lists of checksums that have files which are deleted.
     pub(super) fn note(&self, inputs: &Inputs, max: MaxInput) -> Option<String> {
-        let directories: HashSet<_> = self.going.iter().filter_map(|path| path.parent()).collect();
+        let directories: HashSet<_> = self.going.keys().filter_map(|path| path.parent()).collect();
         let is_list = |file: &&Input| {
             let parent = file.path().parent().filter(|parent| directories.contains(parent))?;
-            let goes = |name: &[u8]| self.going.contains(&parent.join(input::path(name)));
+            let goes = |name: &[u8]| self.going.contains_key(&parent.join(input::path(name)));
             let opened = file.open(max).ok()?;
             let _ = checksum_names(opened.head())?;
             let mut text = Vec::new();
@@ -112,17 +124,49 @@ impl Databases<'_> {
         }
     }
 
-    /// Returns the loose image that a file is, and whether it is compressed.
-    fn image(&self, file: &Input, limits: &Limits) -> io::Result<Option<(LooseImage, bool)>> {
-        let opened = file.open(limits.max_input)?;
+    /// Returns the kernel database that the path of a file leads to, if the file may go. In an environment, only those of the
+    /// vendors of the targets do.
+    pub(super) fn database(&self, path: &str) -> Option<Database> {
+        let is_meant =
+            |it: &Database| !self.allow_other_gpus || self.rule.is_of_vendor(&it.to_target());
+        self.rule.database(path).filter(is_meant)
+    }
+
+    /// Returns whether an image goes from a place that is thinned, as [`database`](Self::database) does.
+    fn drops(&self, image: &LooseImage) -> bool {
+        !image.is_needed() && (!self.allow_other_gpus || image.is_of_vendor())
+    }
+
+    /// Returns the loose image that a file is. The edit complains of files that cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// The share may be too small: this counts for nothing. A compressed file is read alone, as packages are.
+    fn image(
+        &self,
+        file: &Input,
+        limits: &Limits,
+        share: Share,
+    ) -> Result<Option<Box<ReadImage>>, Option<Box<ReadImage>>> {
+        let Ok(opened) = file.open(limits.max_input) else { return Ok(None) };
+        let stamp = opened.stamp();
+        let read = |image, is_compressed| Box::new(ReadImage { image, is_compressed, stamp });
         if LooseImage::may_start(opened.head()) {
             let walk = limits.for_file(&limits.options(), opened.metadata().len());
-            let image = self.rule.loose(opened.reader(), &walk)?;
-            return Ok(image.map(|image| (image, false)));
+            let walk = walk.with_max_held(share.bytes);
+            let image = self.rule.loose(opened.reader(), &walk).ok().flatten();
+            let image = image.map(|image| read(image, false));
+            return if image.is_none() && share.bytes.is_some() { Err(None) } else { Ok(image) };
         }
-        let package = Package::of(&opened)?.filter(Package::is_compressed);
-        let image = package.and_then(|package| self.members(&package, limits).remove(&Vec::new()));
-        Ok(image.flatten().map(|image| (image, true)))
+        let package = Package::of(&opened).ok().flatten().filter(Package::is_compressed);
+        match package {
+            Some(_) if share.bytes.is_some() => Err(None),
+            Some(package) => {
+                let image = self.members(&package, limits).remove(&Vec::new()).flatten();
+                Ok(image.map(|image| read(image, true)))
+            }
+            None => Ok(None),
+        }
     }
 
     /// Returns the loose images among the members of a package, by their names. The only member of a compressed file has the
@@ -166,39 +210,33 @@ impl Databases<'_> {
     pub(super) fn find(
         &self,
         inputs: &Inputs,
-        limits: &Limits,
+        (limits, at_once, shares): (&Limits, NonZeroUsize, &Shares),
         names: &dyn Fn(&Input) -> BTreeSet<(PathBuf, String)>,
     ) -> io::Result<LooseFiles> {
         let mut all = LooseFiles::default();
         let files: Vec<&Input> = inputs.files().iter().filter(|file| !file.is_named()).collect();
-        let (at_once, _) = limits.threads.for_files(files.iter().map(|file| file.path()));
         let mut found = Vec::new();
-        // The edit complains of files that cannot be read.
-        let look = |file: &&Input| self.image(file, limits).ok().flatten();
-        parallel::in_order(at_once, &files, look, |file, image| {
-            let place = inputs.directory_of(file).to_owned();
-            found.extend(image.map(|(image, is_compressed)| Found {
+        let _progress = Progress::start("looking for loose images");
+        let look = |file: &&Input| shares.run(|share| self.image(file, limits, share));
+        parallel::in_order(at_once, &files, look, |file, read| {
+            let directory = || (PathBuf::new(), inputs.directory_of(file).to_owned());
+            found.extend(read.map(|read| Found {
                 file,
-                image,
-                is_compressed,
-                place,
+                read,
+                place: names(file).pop_first().unwrap_or_else(directory),
             }));
             io::Result::Ok(())
         })?;
-        for one in &mut found {
-            if let Some((_, name)) = names(one.file).pop_last() {
-                one.place = name;
-            }
-        }
-        let mut places: BTreeMap<String, LoosePlace> = BTreeMap::new();
-        for Found { image, place, .. } in &found {
-            places.entry(place.clone()).or_default().add(image);
+        let mut places: BTreeMap<&(PathBuf, String), LoosePlace> = BTreeMap::new();
+        for Found { read, place, .. } in &found {
+            places.entry(place).or_default().add(&read.image);
         }
         let mut thinned = HashSet::new();
-        for (name, place) in &places {
+        for (at, place) in &places {
+            let name = &at.1;
             match self.thins(place) {
                 Ok(true) => {
-                    thinned.insert(name);
+                    thinned.insert(*at);
                     let also = Some(place.also_keeps()).filter(|also| !also.is_empty());
                     all.notes.extend(also.map(|also| {
                         format!("{name}: also keeps {also}, which the GPUs could load (--exact does not)")
@@ -212,16 +250,19 @@ impl Databases<'_> {
                 Err(fault) => all.faults.push(format!("{name}: {fault}")),
             }
         }
-        for Found { file, image, is_compressed, place } in &found {
+        for Found { file, read, place } in &found {
+            let ReadImage { image, is_compressed, stamp } = &**read;
+            let path = file.path().to_owned();
             if *is_compressed && image.stays_whole() {
-                all.untouched.insert(file.path().to_owned());
+                all.untouched.insert(path.clone());
             }
-            let files = match thinned.contains(place) {
-                true if image.is_needed() => &mut all.kept,
-                true => &mut all.going,
-                false => &mut all.staying,
-            };
-            files.insert(file.path().to_owned());
+            if !thinned.contains(place) {
+                all.staying.insert(path);
+            } else if self.drops(image) {
+                all.going.insert(path, *stamp);
+            } else {
+                all.kept.insert(path);
+            }
         }
         Ok(all)
     }
@@ -241,7 +282,7 @@ impl Databases<'_> {
         if place.images() == 0 || !self.thins(&place)? {
             return Ok(HashSet::new());
         }
-        let goes = |image: Option<LooseImage>| image.is_some_and(|image| !image.is_needed());
+        let goes = |image: Option<LooseImage>| image.is_some_and(|image| self.drops(&image));
         let going = found.into_iter().filter_map(|(name, image)| goes(image).then_some(name));
         Ok(going.collect())
     }

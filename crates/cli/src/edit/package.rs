@@ -40,6 +40,8 @@ struct Edited<'a> {
     members: Members,
     /// The names of loose images that are left out.
     loose: HashSet<Vec<u8>>,
+    /// `true` if a package without code for the targets stays, also if files in it could go.
+    shrinks: bool,
 }
 
 /// The members of a package, with what became of each.
@@ -85,6 +87,7 @@ impl Job<'_> {
             members: Members::default(),
             // Without databases nothing is left out.
             loose: loose.unwrap_or_else(HashSet::new),
+            shrinks: self.editor.shrinks.is_some(),
         };
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
@@ -99,7 +102,7 @@ impl Job<'_> {
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
         let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
         if dry_run && rewrite.is_none() {
-            size = self.edit_stream(&mut edited, &mut Retried::Counted(0))?;
+            size = self.edit_stream(&mut edited, &mut Retried::Counted(0), replaces)?;
         } else if !dry_run && !is_for_nothing {
             let how = How { new: opened.permissions(), replaces: replaces.then_some(stamp) };
             let mut outputs = Outputs::default();
@@ -107,7 +110,8 @@ impl Job<'_> {
                 match &rewrite {
                     Some(rewrite) => rewrite.write_to(&opened.file, &mut *out)?,
                     None => {
-                        let mut edit = |out: &mut Retried<'_>| self.edit_stream(&mut edited, out);
+                        let mut edit =
+                            |out: &mut Retried<'_>| self.edit_stream(&mut edited, out, replaces);
                         let new = if target.as_os_str() == "-" {
                             Retried::through("the new package", out, edit)
                         } else {
@@ -196,7 +200,7 @@ impl Job<'_> {
         reader: Positioned<'_>,
     ) -> Result<bool, Failure> {
         let is_file = |member: &ZipMember| !member.is_directory() && !member.is_symlink();
-        let database = self.editor.databases.and_then(|it| it.rule.database(name));
+        let database = self.editor.databases.and_then(|it| it.database(name));
         if database.is_none() || !zip.members().get(at).is_some_and(is_file) {
             return Ok(false);
         }
@@ -311,8 +315,14 @@ impl Job<'_> {
         Ok((Some(plan).filter(|plan| !plan.is_unchanged()), row.of_package(edited.dry_run)))
     }
 
-    /// Edits the members of a tar file or a Debian package. Returns the size of the new one.
-    fn edit_stream(&self, edited: &mut Edited<'_>, out: &mut Retried<'_>) -> Result<u64, Failure> {
+    /// Edits the members of a tar file or a Debian package. Returns the size of the new one, which is not written if it would replace
+    /// its like.
+    fn edit_stream(
+        &self,
+        edited: &mut Edited<'_>,
+        out: &mut Retried<'_>,
+        replaces: bool,
+    ) -> Result<u64, Failure> {
         let kind = match edited.package.form {
             PackageForm::Stream(kind) => kind,
             PackageForm::Zip(_) => PackageKind::Zip,
@@ -340,6 +350,8 @@ impl Job<'_> {
                 edited.members = Members::default();
                 self.edit_stream_once(edited, kind, Some(&mut *out), keep)
             })?;
+        } else if replaces {
+            return Ok(edited.package.opened.metadata().len());
         } else {
             // Compressed again, it could have other bytes.
             io::copy(&mut edited.package.opened.reader(), out)?;
@@ -371,7 +383,7 @@ impl Job<'_> {
                 edited.delete(&name, original.size());
                 return Ok(Some(Replacement::removal()));
             }
-            let database = self.editor.databases.and_then(|it| it.rule.database(&name));
+            let database = self.editor.databases.and_then(|it| it.database(&name));
             let is_about = edited.is_about(&name, original.head());
             if database.is_none() && !is_about {
                 return Ok(None);
@@ -521,7 +533,11 @@ impl Edited<'_> {
     /// Returns the reason why there is no new package.
     fn check(&mut self) -> Result<(), Failure> {
         self.check_complaints()?;
-        let is_concerned = |row: &FileRow| !matches!(row.stays, Stays::Unconcerned);
+        let shrinks = self.shrinks;
+        let is_concerned = |row: &FileRow| match &row.tally {
+            tally if shrinks => tally.kept.total() > 0 || tally.unserved > 0,
+            _ => !matches!(row.stays, Stays::Unconcerned),
+        };
         if self.members.rows.iter().any(is_concerned) {
             return Ok(());
         }
@@ -534,8 +550,9 @@ impl Edited<'_> {
             Failure::NoCode
         } else {
             let inner = few(inner);
-            format!("no device code, unless in packages in it, which are not changed: {inner}")
-                .into()
+            Failure::refused(format!(
+                "no device code, unless in packages in it, which are not changed: {inner}"
+            ))
         })
     }
 

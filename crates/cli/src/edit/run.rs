@@ -1,5 +1,6 @@
 //! Edits of many files, several at the same time.
 
+use std::collections::HashSet;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
@@ -48,9 +49,11 @@ impl Editor<'_> {
             lock().find(files, is_written);
         }
         let limits = &self.options.limits;
+        let at_once = limits.threads.for_files(files.iter().map(Input::path));
+        let shares = Shares::new(limits.held_of(u64::MAX), limits.threads, at_once);
         let names = |file: &Input| Listed::new(&lists).distributions(file);
         let loose = match &self.databases {
-            Some(databases) => databases.find(&inputs, limits, &names)?,
+            Some(databases) => databases.find(&inputs, (limits, at_once.0, &shares), &names)?,
             None => LooseFiles::default(),
         };
         loose.left.iter().for_each(|place| reporter.leave(place));
@@ -59,8 +62,6 @@ impl Editor<'_> {
             reporter.say(&Message::Error(fault.clone()));
             reporter.fail();
         }
-        let at_once = limits.threads.for_files(files.iter().map(Input::path));
-        let shares = Shares::new(limits.held_of(u64::MAX), limits.threads, at_once);
         let edit =
             |file: &Input| shares.run(|share| Job::new(&self, (&lists, &loose), share).edit(file));
         let mut progress = Count::start(self.work.doing(), files.iter().map(Input::name));
@@ -78,11 +79,23 @@ impl Editor<'_> {
         if is_written && reporter.outcome() == Outcome::Clean {
             lock().note_deletions(&going);
         }
+        // Arguments may overlap.
+        let mut deleted = HashSet::new();
         for file in going {
             if reporter.outcome() == Outcome::Faults {
-                let text = "no file was deleted, as others could not be edited";
-                reporter.say(&Message::Error(text.to_owned()));
+                let text = if deleted.is_empty() {
+                    "no file was deleted, as others could not be edited"
+                } else {
+                    "the other files were not deleted"
+                };
+                // A report of sums says itself that nothing is removed.
+                if self.shrinks.is_none() || !deleted.is_empty() {
+                    reporter.say(&Message::Error(text.to_owned()));
+                }
                 break;
+            }
+            if !deleted.insert(file.real()) {
+                continue;
             }
             reporter.take(file, Job::new(&self, (&lists, &loose), shares.all()).delete(file))?;
         }

@@ -108,7 +108,7 @@ impl Lists {
         found
     }
 
-    /// Notes in the journals that many files are about to be deleted. What fails here fails again for each file, where it is said.
+    /// Notes in the journals that many files are about to be deleted. A failure is said when the file notes it itself, and fails again.
     pub(crate) fn note_deletions(&mut self, files: &[&Input]) {
         let mut by_list: BTreeMap<usize, BTreeSet<Vec<u8>>> = BTreeMap::new();
         for (at, row) in files.iter().flat_map(|file| self.rows_of(file)) {
