@@ -49,6 +49,7 @@ mod hostile_files;
 mod limits;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 mod link;
+mod loose;
 mod machine;
 mod manual;
 mod r#match;
