@@ -1,11 +1,12 @@
 """Reads code for GPUs in finished files, independently of `offload`, and says by the rules of the drivers what a GPU takes of it.
 
 Fatbinaries of NVIDIA are found by their magic anywhere, and walked from their headers as NVIDIA's runtime walks them; bundles of
-clang and their compressed form likewise. Loose images are ELF files for GPUs.
+clang and their compressed form likewise. Loose images are ELF files for GPUs, and texts of PTX.
 """
 
 import collections
 import hashlib
+import re
 import struct
 import zlib
 
@@ -27,6 +28,13 @@ PROCESSORS = {0x2C: "gfx900", 0x2F: "gfx906", 0x30: "gfx908", 0x31: "gfx90c", 0x
 PROCESSORS |= {0x3F: "gfx90a", 0x41: "gfx1100", 0x46: "gfx1101", 0x47: "gfx1102", 0x48: "gfx1200", 0x4C: "gfx942", 0x4E: "gfx1201", 0x4F: "gfx950"}
 # Generic code, and what it covers.
 GENERIC = {"gfx9-generic": ("gfx900", "gfx906", "gfx90c"), "gfx9-4-generic": ("gfx942", "gfx950"), "gfx11-generic": ("gfx1100", "gfx1101", "gfx1102")}
+# GPUs whose names are in those of tables of kernels, beside the ones above. Digits may follow: gfx90a68 has 0x68 compute units.
+TABLES = {*PROCESSORS.values(), "gfx803", "gfx904", "gfx940", "gfx941", "gfx1011", "gfx1012", "gfx1032", "gfx1034", "gfx1035"}
+TABLES |= {"gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1250"}
+NAME = re.compile("gfx[0-9]+(?:-[0-9]+)*-generic|gfx[0-9a-f]+")
+# A text of PTX states its version, after comments, and then its target.
+PTX_START = re.compile(rb"(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version\s", re.DOTALL)
+PTX_TARGET = re.compile(rb"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 
 
 def entries(data, at):
@@ -69,6 +77,11 @@ def runs(entry, gpu):
     if suffix == 2 and entry.sm != gpu or (is_cubin or suffix == 1) and entry.sm // 10 != gpu // 10:
         return None
     return is_cubin, entry.sm, suffix
+
+
+def links(entry, gpu):
+    """Returns whether it is LTO-IR that a linker compiles for the GPU, by the rule of PTX."""
+    return entry.kind == LTO_IR and runs(entry._replace(kind=PTX), gpu) is not None
 
 
 def taken(found, gpu):
@@ -150,8 +163,33 @@ def is_for(name, gpu):
     return processor in (gpu, "amdgcnspirv") or gpu in GENERIC.get(processor, ())
 
 
+def names_others(path, gpu):
+    """Returns whether a path names GPUs of AMD, and not this one."""
+    named = set()
+    for name in NAME.findall(path):
+        if name.endswith("-generic"):
+            # One that is not known may cover it.
+            named.update(GENERIC.get(name, [gpu]))
+        else:
+            named.add(max((one for one in TABLES if name.startswith(one)), key=len, default=gpu))
+    return bool(named) and gpu not in named
+
+
+def loose_ptx(data, gpu):
+    """Returns whether a file is a text of PTX that a GPU compiles; nothing for other files."""
+    target = PTX_TARGET.search(data) if PTX_START.match(data) else None
+    if target is None:
+        return None
+    sm, number = int(target[1]), int(gpu[3:])
+    if target[2] == b"a":
+        return sm == number
+    return sm <= number and (not target[2] or sm // 10 == number // 10)
+
+
 def loose(data, gpu):
     """Returns whether a file is an image by itself that a GPU runs; nothing for files that are none for its vendor."""
+    if data[:4] != b"\x7fELF" and gpu.startswith("sm_"):
+        return loose_ptx(data, gpu)
     if data[:4] != b"\x7fELF" or len(data) < 64:
         return None
     machine, flags = struct.unpack_from("<H", data, 18)[0], struct.unpack_from("<I", data, 48)[0]
@@ -177,6 +215,7 @@ def code(data, gpu):
         for _, _, found in fatbinaries(data, 0, len(data)):
             choice = taken(found, number)
             chosen.append(choice and digest(choice.bytes))
+            chosen.extend(digest(entry.bytes) for entry in found if links(entry, number))
             needed += len(choice.bytes) if choice else 0
             others += size_of(unfit(found, number))
         return Code(chosen, needed, others)

@@ -5,7 +5,7 @@ import unittest
 import zlib
 
 import device_code
-from device_code import BUNDLE, ELF, ENTRY, MAGIC, PTX, code
+from device_code import BUNDLE, ELF, ENTRY, LTO_IR, MAGIC, PTX, code, names_others
 
 
 def entry(kind, sm, flags=0, payload=b"12345678"):
@@ -47,6 +47,11 @@ class Fatbinaries(unittest.TestCase):
         self.assertEqual(code(fatbinary(entry(ELF, 100, device_code.ARCHITECTURE)), "sm_103").taken, [None])
         self.assertNotEqual(code(fatbinary(entry(ELF, 100, device_code.FAMILY)), "sm_103").taken, [None])
 
+    def test_what_a_linker_reads_stays(self):
+        old, new, ptx = entry(LTO_IR, 80), entry(LTO_IR, 100), entry(PTX, 80)
+        one = code(fatbinary(old, new, ptx), "sm_90")
+        self.assertEqual((one.taken, one.others), ([device_code.digest(ptx), device_code.digest(old)], 0))
+
 
 class Bundles(unittest.TestCase):
     def test_entries_are_for_processors(self):
@@ -75,6 +80,33 @@ class Loose(unittest.TestCase):
         ]:
             one = code(data, gpu)
             self.assertEqual((one.needed, one.others), (expected, 64 - expected), gpu)
+
+    def test_texts_of_ptx_say_the_gpu(self):
+        for target, gpu, expected in [
+            ("sm_80", "sm_90", True),
+            ("sm_90a", "sm_90", True),
+            ("sm_90a", "sm_100", False),
+            ("sm_100f", "sm_103", True),
+            ("sm_100f", "sm_120", False),
+            ("sm_100", "sm_90", False),
+        ]:
+            text = f"//\n/* .version */\n.version 8.0\n.target {target}, debug\n".encode()
+            one = code(text, gpu)
+            self.assertEqual((bool(one.needed), bool(one.others)), (expected, not expected), (target, gpu))
+        self.assertEqual(code(b"x .version 8.0\n.target sm_80\n", "sm_90"), ([], 0, 0))
+
+    def test_tables_name_gpus(self):
+        for path, gpu, expected in [
+            ("rocblas/library/TensileLibrary_gfx90a.dat", "gfx942", True),
+            ("rocblas/library/TensileLibrary_gfx90a.dat", "gfx90a", False),
+            ("miopen/db/gfx90a68.kdb", "gfx942", True),
+            ("miopen/db/gfx942130.kdb", "gfx942", False),
+            ("rocblas/library/TensileLibrary.dat", "gfx942", False),
+            ("rocblas/library/a_gfx9-4-generic.dat", "gfx942", False),
+            ("rocblas/library/a_gfx11-generic.dat", "gfx942", True),
+            ("rocblas/library/a_gfx12-generic.dat", "gfx942", False),
+        ]:
+            self.assertEqual(names_others(path, gpu), expected, (path, gpu))
 
     def test_code_of_the_other_vendor_does_not_count(self):
         self.assertEqual(code(elf(device_code.AMDGPU, 0x54C), "sm_90"), ([], 0, 0))

@@ -54,7 +54,12 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let wanted = args.gpus.iter().map(|gpu| Wanted::parse_known(&gpu.name()));
     let wanted = wanted.collect::<Result<_, _>>().map_err(io::Error::other)?;
     let rule = Rule::Keep { wanted, exact: false, drop_ptx: args.drop_ptx };
-    let options = Options::strict(args.output.clone(), args.plan, &args.limits);
+    if args.files.len() > 1 && args.output.as_ref().is_some_and(|output| !output.is_dir()) {
+        tool_kit::arguments::usage(
+            "--output takes one file or package; without it several are edited in place",
+        );
+    }
+    let options = Options::strict(args.output.clone(), (args.plan, args.json), &args.limits);
     let thinning = Thinning {
         rule: &rule,
         permits: Permits {
@@ -77,7 +82,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             "links to libraries elsewhere are not followed: {links} ({uv})"
         ));
     }
-    let mut short = ShortReport::new(&options, &rule, args.json, args.why);
+    let mut short = ShortReport::new(&options, &rule, args.why);
     thinning
         .edit(&args.files, |editor| Editor { shrinks: Some(&rule), ..editor }.run_with(&mut short))
 }

@@ -14,7 +14,7 @@ use crate::tally::{CodeSizes, Tally, sum};
 pub struct Holding {
     /// The number of files with device code.
     pub files: u64,
-    /// Bytes of machine code that the rule keeps, and of other code that is neither PTX nor LTO-IR.
+    /// Bytes of machine code that the rule keeps or does not touch, and of other code that is neither PTX nor LTO-IR.
     pub code: u64,
     /// Bytes of PTX that the rule keeps.
     pub ptx: u64,
@@ -54,7 +54,7 @@ impl Holding {
         let mut all = CodeSizes::default();
         images.iter().for_each(|image| all.count(image));
         let tally = rule.map(|rule| Tally::of(rule, images, |_| false));
-        let kept = tally.map_or(all, |tally| tally.kept);
+        let kept = tally.map_or(all, |tally| tally.kept + tally.kept_anyway);
         let is_understood = !is_damaged && !format.may_hold_unread_code();
         Holding {
             files: u64::from(all.total() > 0),

@@ -79,10 +79,11 @@ impl Serialize for Stay {
 impl Serialize for Shrunk {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let ([before, after], tally) = (self.sizes(), self.tally());
-        let mut fields = serializer.serialize_struct("Shrunk", 5)?;
+        let mut fields = serializer.serialize_struct("Shrunk", 6)?;
         fields.serialize_field("size_before", &before)?;
         fields.serialize_field("size_after", &after)?;
         fields.serialize_field("kept", &tally.kept)?;
+        fields.serialize_field("kept_anyway", &tally.kept_anyway)?;
         fields.serialize_field("removed", &tally.removed)?;
         fields.serialize_field("stays", &self.reasons())?;
         fields.end()

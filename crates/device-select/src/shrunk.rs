@@ -169,17 +169,11 @@ impl Shrunk {
         self.left.add(tally.stuck.total(), file);
     }
 
-    /// Returns whether some code is for the GPUs.
+    /// Returns whether some code is for the GPUs. Refused files that were not looked into do not count.
     #[must_use]
     pub fn has_code(&self) -> bool {
         let Tally { kept, unserved, .. } = &self.tally;
         kept.total() > 0 || *unserved > 0
-    }
-
-    /// Returns whether some code is for the GPUs, or may be: a refused package was not looked into.
-    #[must_use]
-    pub fn is_about_gpus(&self) -> bool {
-        self.has_code() || self.stuck.values().any(|one| one.bytes == 0)
     }
 
     /// Returns whether something was to be removed.
@@ -206,12 +200,21 @@ impl Shrunk {
     #[must_use]
     pub fn nothing(&self) -> String {
         let Shrunk { gpus, left, .. } = self;
+        let refused: Vec<&Stay> = self.stuck.values().filter(|one| one.bytes == 0).collect();
+        let files: usize = refused.iter().map(|one| one.files).sum();
+        let unknown = match refused[..] {
+            [] => String::new(),
+            [Stay { reason, .. }] => {
+                format!(" was found; {} could not be edited ({reason})", count(files, "file"))
+            }
+            _ => format!(" was found; {} could not be edited", count(files, "file")),
+        };
         let others = match left.files {
             0 => String::new(),
             1 => "; 1 file has code for others".to_owned(),
             n => format!("; {} files have code for others", grouped(n as u64)),
         };
-        format!("no code for {gpus}{others}: nothing is removed")
+        format!("no code for {gpus}{unknown}{others}: nothing is removed")
     }
 
     /// Returns the reasons for which code stays that no GPU needs, those with the most bytes first; the last is that a file has
@@ -267,12 +270,17 @@ impl Shrunk {
     }
 
     fn kept(&self) -> String {
-        let Tally { kept, .. } = &self.tally;
+        let Tally { kept, kept_anyway, .. } = &self.tally;
         let unit = Unit::of(kept.total());
         let mut text = format!("kept: {} for {}", unit.with_name(kept.total()), self.gpus);
         let kinds = kinds(kept, unit);
         if !kinds.is_empty() {
             text += &format!(" ({kinds})");
+        }
+        let anyway = kept_anyway.total();
+        if anyway > 0 {
+            text +=
+                &format!(", {} for CPUs or unknown targets", Unit::of(anyway).with_name(anyway));
         }
         let mut why = Vec::new();
         let bytes = self.stuck.values().map(|one| one.bytes).fold(0, sum);
@@ -298,22 +306,31 @@ impl Shrunk {
 
     /// Returns the line about GPUs that compile PTX.
     fn later(&self) -> Option<String> {
-        let Shrunk { nvidia: gpus, tally: Tally { kept, unserved, .. }, .. } = self;
+        let Shrunk { nvidia: gpus, tally, .. } = self;
+        let Tally { kept, kept_anyway, stuck, droppable_ptx, unserved, .. } = *tally;
         if gpus.is_empty() {
             return None;
         }
         let size = |bytes| Unit::of(bytes).with_name(bytes);
-        Some(match (self.drops_ptx, kept.ptx, *unserved) {
-            (true, _, 1..) => format!(
-                "no PTX stays: {} of it had no machine code for {gpus} beside it, and kernels there no longer run",
-                size(*unserved)
-            ),
-            (false, 1.., _) => format!(
-                "PTX stays where there is no machine code for {gpus}; --drop-ptx removes its {}, and these kernels with it",
-                size(kept.ptx)
-            ),
-            _ => format!("no PTX stays: GPUs newer than {gpus} will not run these files"),
-        })
+        let others = sum(kept_anyway.ptx, stuck.ptx);
+        let mut text = match (kept.ptx, others) {
+            (0, 0) => "no PTX stays".to_owned(),
+            (0, _) => format!("no PTX for {gpus} stays, only {} of other PTX", size(others)),
+            _ if self.drops_ptx => {
+                format!("{} of PTX stays, which --drop-ptx leaves", size(kept.ptx))
+            }
+            _ => format!("PTX stays where there is no machine code for {gpus}"),
+        };
+        if unserved > 0 {
+            let had = format!("{} had no machine code for {gpus} beside it", size(unserved));
+            text += &format!("; {had}, and kernels there no longer run");
+        } else if !self.drops_ptx && droppable_ptx > 0 {
+            let part = size(droppable_ptx);
+            text += &format!("; --drop-ptx removes {part} of it, and these kernels with it");
+        } else if (kept.ptx, others) == (0, 0) {
+            text += &format!(": GPUs newer than {gpus} will not run these files");
+        }
+        Some(text)
     }
 }
 
@@ -406,7 +423,7 @@ mod tests {
         assert_eq!(all.nothing(), "no code for sm_90: nothing is removed");
         let kept =
             CodeSizes { machine_code: 494 << 20, ptx: 204 << 20, lto_ir: 111 << 20, other: 0 };
-        let tally = Tally { kept, ..Tally::default() };
+        let tally = Tally { kept, droppable_ptx: 200 << 20, ..Tally::default() };
         all.add(&tally);
         all.add_file(5_620 << 20);
         assert_eq!(all.lines(false)[0], "nothing to remove from 5,620 MiB");
@@ -426,7 +443,7 @@ mod tests {
             [
                 "5,620 MiB -> 5,150 MiB: 470 MiB of code for other GPUs removed from 2 files of 2 packages; 1 file deleted",
                 "kept: 809 MiB for sm_90 (494 machine code, 204 PTX, 111 LTO-IR); 12 MiB could not be removed, 1 file could not be edited, 1 file with 809 MiB has nothing for it (--why)",
-                "PTX stays where there is no machine code for sm_90; --drop-ptx removes its 204 MiB, and these kernels with it",
+                "PTX stays where there is no machine code for sm_90; --drop-ptx removes 200 MiB of it, and these kernels with it",
             ]
         );
         assert!(
@@ -452,7 +469,30 @@ mod tests {
         assert!(all.has_code());
         assert!(
             all.lines(false)[2]
-                .starts_with("no PTX stays: 20 MiB of it had no machine code for sm_90")
+                .starts_with("no PTX stays; 20 MiB had no machine code for sm_90 beside it, and")
         );
+        // Loose PTX stays, whatever the options.
+        let kept = CodeSizes { ptx: 3 << 20, ..CodeSizes::default() };
+        all.add(&Tally { kept, ..Tally::default() });
+        assert!(all.lines(false)[2].starts_with("3 MiB of PTX stays, which --drop-ptx leaves; 20"));
+        let mut all = shrunk("sm_90");
+        all.add(&Tally { kept, ..Tally::default() });
+        let stays = "PTX stays where there is no machine code for sm_90";
+        assert_eq!(all.lines(false)[2], stays);
+    }
+
+    #[test]
+    fn only_code_for_the_gpus_counts() {
+        let mut all = shrunk("gfx1030");
+        let kept_anyway = CodeSizes { other: 1 << 10, ..CodeSizes::default() };
+        all.add(&Tally { kept_anyway, ..Tally::default() });
+        all.stay("is signed", 0, "c.so");
+        assert!(!all.has_code());
+        assert_eq!(
+            all.nothing(),
+            "no code for gfx1030 was found; 1 file could not be edited (is signed): nothing is removed"
+        );
+        let kept = "kept: 0 B for gfx1030, 1 KiB for CPUs or unknown targets;";
+        assert!(all.lines(false)[1].starts_with(kept));
     }
 }

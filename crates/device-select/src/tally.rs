@@ -2,7 +2,7 @@
 
 use core::ops::{Add, AddAssign};
 
-use fat_object::{FileFormat, ImageInfo};
+use fat_object::{ContainerKind, FileFormat, ImageInfo};
 
 use crate::rule::{Rule, is_host};
 use crate::wanted::Fate;
@@ -113,8 +113,12 @@ pub(crate) fn sum(one: u64, other: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tally {
-    /// Code that the rule keeps.
+    /// Code that the rule keeps, and that a target of the rule [means](Rule::means).
     pub kept: CodeSizes,
+    /// Code that stays although no target of the rule means it: for CPUs, for unknown targets.
+    pub kept_anyway: CodeSizes,
+    /// The part of the kept PTX that [`Rule::Keep`] drops with `drop_ptx`: PTX in NVIDIA fatbinaries.
+    pub droppable_ptx: u64,
     /// Code that the rule drops, and that is removed.
     pub removed: CodeSizes,
     /// Code that the rule drops, and that is still there.
@@ -130,7 +134,16 @@ impl Tally {
         let mut tally = Tally::default();
         for (image, fate) in images.iter().zip(rule.fates(images)) {
             if fate.stays() {
-                tally.kept.count(image);
+                let is_meant = match rule {
+                    Rule::Keep { wanted, .. } => wanted.iter().any(|one| rule.means(one, image)),
+                    Rule::Drop { .. } => true,
+                };
+                let kept = if is_meant { &mut tally.kept } else { &mut tally.kept_anyway };
+                kept.count(image);
+                let is_entry = image.container() == ContainerKind::NvFatbin;
+                if is_meant && is_entry && CodeKind::of(image) == Some(CodeKind::Ptx) {
+                    tally.droppable_ptx = sum(tally.droppable_ptx, image.stored_estimate());
+                }
             } else if is_removed(image) {
                 tally.removed.count(image);
                 if matches!(fate, Fate::GoesUnserved) && CodeKind::of(image).is_some() {
@@ -147,6 +160,8 @@ impl Tally {
 impl AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.kept += other.kept;
+        self.kept_anyway += other.kept_anyway;
+        self.droppable_ptx = sum(self.droppable_ptx, other.droppable_ptx);
         self.removed += other.removed;
         self.stuck += other.stuck;
         self.unserved = sum(self.unserved, other.unserved);

@@ -29,7 +29,8 @@ pub fn host_symbols(file: impl ReadSeek) -> io::Result<u64> {
         Ok(FileKind::Elf64) => size_in::<elf::FileHeader64<Endianness>>(data),
         _ => Ok(0),
     })?;
-    Ok(size.unwrap_or(0))
+    // Headers of a damaged file state any size.
+    Ok(size.unwrap_or(0).min(source.len()))
 }
 
 fn size_in<'d, Elf: FileHeader<Endian = Endianness>>(

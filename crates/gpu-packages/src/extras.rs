@@ -9,7 +9,7 @@ use crate::hash::Hash;
 /// Directories of headers, also of those without extension.
 const INCLUDE: &[u8] = b"include";
 const HEADERS: [&[u8]; 9] = [b"h", b"hh", b"hpp", b"hxx", b"h++", b"cuh", b"inl", b"ipp", b"tpp"];
-/// The starts of the names of libraries that only profilers and debuggers load: of CUPTI, of NVIDIA's and of AMD's profilers.
+/// The starts of the names of libraries of profilers: of CUPTI, of NVIDIA's and of AMD's profilers. Other libraries need some of them.
 const PROFILERS: [&[u8]; 10] = [
     b"libcupti",
     b"libnvperf_",
@@ -33,9 +33,8 @@ const PROFILERS: [&[u8]; 10] = [
 /// extras.add(b"nvidia/cu13/lib/libcudart.so.13", 800, b"\x7fELF");
 /// extras.add(b"bitsandbytes/libbitsandbytes_cuda118.so", 5000, b"\x7fELF");
 /// extras.add(b"bitsandbytes/libbitsandbytes_cuda130.so", 6000, b"\x7fELF");
-/// let all = extras.sums(|_| unreachable!("no two files are of one size"))?;
+/// let all = extras.sums(|_| unreachable!("no two files are of one size"));
 /// assert_eq!(all, [("headers", 1000), ("libraries for other versions of CUDA", 5000)]);
-/// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct Extras {
@@ -82,7 +81,7 @@ impl Kind {
             Kind::Archive => "static archives",
             Kind::Header => "headers",
             Kind::Bitcode => "files of LLVM bitcode",
-            Kind::Profiler => "libraries of profilers",
+            Kind::Profiler => "libraries of profilers (others need some)",
         }
     }
 }
@@ -121,21 +120,22 @@ impl Extras {
     }
 
     /// Returns the bytes of each kind that is there. `hash` reads files of equal size, by their numbers in the order in which they were
-    /// added, from 0. Libraries for other versions of CUDA are known where CUDA's runtime is in the environment.
-    ///
-    /// # Errors
-    ///
-    /// The first error of `hash`.
-    pub fn sums(
-        &self,
-        mut hash: impl FnMut(usize) -> io::Result<Hash>,
-    ) -> io::Result<Vec<(&'static str, u128)>> {
+    /// added, from 0: if it fails, nothing is said of copies. Libraries for other versions of CUDA are known where CUDA's runtime is
+    /// in the environment.
+    pub fn sums(&self, hash: impl FnMut(usize) -> io::Result<Hash>) -> Vec<(&'static str, u128)> {
         let mut sums: Vec<_> = self.sums.iter().map(|(kind, size)| (kind.name(), *size)).collect();
         let others = self.builds.iter().filter(|(version, _)| !self.runtimes.contains(version));
         let others: u128 = others.map(|(_, size)| size).sum();
         if !self.runtimes.is_empty() && others > 0 {
             sums.push(("libraries for other versions of CUDA", others));
         }
+        let copies = self.copies(hash).ok().filter(|copies| *copies > 0);
+        sums.extend(copies.map(|copies| ("copies of files", copies)));
+        sums
+    }
+
+    /// Returns the bytes of files that others are equal to, beyond the first of each.
+    fn copies(&self, mut hash: impl FnMut(usize) -> io::Result<Hash>) -> io::Result<u128> {
         let mut copies = 0;
         for (size, files) in self.by_size.iter().filter(|(_, files)| files.len() > 1) {
             let mut known = HashSet::new();
@@ -145,9 +145,6 @@ impl Extras {
                 }
             }
         }
-        if copies > 0 {
-            sums.push(("copies of files", copies));
-        }
-        Ok(sums)
+        Ok(copies)
     }
 }

@@ -27,10 +27,14 @@ pub(crate) struct Options {
 
 impl Options {
     /// Returns options that permit no change of host files, for files in place unless there is an output.
-    pub(crate) fn strict(output: Option<PathBuf>, dry_run: bool, limits: &Limits) -> Self {
+    pub(crate) fn strict(
+        output: Option<PathBuf>,
+        (dry_run, json): (bool, bool),
+        limits: &Limits,
+    ) -> Self {
         let in_place = output.is_none();
         Options {
-            output: Destination { output, in_place, dry_run, ..Destination::default() },
+            output: Destination { output, in_place, dry_run, json, ..Destination::default() },
             host: Host::default(),
             package_level: None,
             limits: limits.clone(),

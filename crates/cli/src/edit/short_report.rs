@@ -1,10 +1,10 @@
 //! The report of `shrink`: three lines about all files, and the reasons why code stays.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashSet};
-use std::fs;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::{self, Metadata};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use device_select::{Rule, Shrunk, Stay, Tally};
 use gpu_packages::{Algorithm, Extras, hash_reader};
@@ -21,11 +21,18 @@ use tool_kit::holes;
 use tool_kit::opened::MaxInput;
 use tool_kit::progress::Progress;
 use tool_kit::report::{self as messages, Message};
+use tool_kit::stamp::Stamp;
 use tool_kit::style::{self, Out, show};
 use tool_kit::table::Table;
 
 /// The most reasons that are printed: they fit on a screen.
 const MOST_REASONS: usize = 20;
+
+/// The start of the note about deleted files, which is printed. Other notes are not.
+const CHECKSUMS: &str = "programs may download files that are deleted again";
+
+/// The start of the error that files stay because others failed.
+const NOT_DELETED: &str = "no file was deleted";
 
 /// Sums about all files. Nothing is said about single files unless they fail.
 pub(crate) struct ShortReport<'a> {
@@ -34,11 +41,23 @@ pub(crate) struct ShortReport<'a> {
     /// Packages that changed: the lists of installed ones with names, and the files that are packages.
     packages: BTreeSet<(PathBuf, String)>,
     rows: Vec<FileRow>,
+    /// Files with several names, by their identity, and which of them a path leads to.
+    linked: HashMap<(u64, u64), Linked>,
+    links: HashMap<PathBuf, (u64, u64)>,
     has_failed: bool,
-    json: bool,
     why: bool,
     /// Bytes of what else takes space, if nothing is written.
     extras: Vec<(&'static str, u128)>,
+}
+
+/// A file with several names (hard links).
+#[derive(Debug)]
+struct Linked {
+    names: u64,
+    /// The number of names that were looked into.
+    seen: u64,
+    /// The number of names that got another file.
+    changed: u64,
 }
 
 /// The report as JSON.
@@ -50,21 +69,35 @@ struct Summary<'a> {
 }
 
 impl<'a> ShortReport<'a> {
-    pub(crate) fn new(options: &'a Options, rule: &Rule, json: bool, why: bool) -> Self {
+    pub(crate) fn new(options: &'a Options, rule: &Rule, why: bool) -> Self {
         ShortReport {
             options,
             shrunk: Shrunk::new(rule),
             packages: BTreeSet::new(),
             rows: Vec::new(),
+            linked: HashMap::new(),
+            links: HashMap::new(),
             has_failed: false,
-            json,
             why,
             extras: Vec::new(),
         }
     }
 
-    fn add(&mut self, row: FileRow) {
+    fn add(&mut self, path: &Path, mut row: FileRow) {
         let shrunk = &mut self.shrunk;
+        row.dry_run = self.options.output.dry_run;
+        let linked = self.links.get(path).filter(|_| row.about != About::Member);
+        let linked = linked.and_then(|file| self.linked.get_mut(file));
+        let (mut is_seen, mut is_new) = (false, true);
+        if let Some(linked) = linked {
+            (is_seen, is_new) = (linked.seen > 0 && !row.changed, linked.changed == 0);
+            linked.seen += 1;
+            linked.changed += u64::from(row.changed);
+        }
+        if is_seen {
+            self.rows.extend(Some(row).filter(|_| self.options.output.json));
+            return;
+        }
         shrunk.add(&row.tally);
         match &row.stays {
             Stays::Nothing => {}
@@ -76,7 +109,9 @@ impl<'a> ShortReport<'a> {
         }
         if row.changed {
             if row.about != About::Member {
-                shrunk.resize(row.size_before, row.size_after);
+                // The old contents of several names go once.
+                let before = if is_new { row.size_before } else { 0 };
+                shrunk.resize(before, row.size_after);
             }
             if row.about == About::Package {
                 self.packages.insert((row.file.clone().into(), String::new()));
@@ -87,21 +122,34 @@ impl<'a> ShortReport<'a> {
             }
             let made = || fs::File::open(&row.output).map(|file| holes::of(&file));
             shrunk.add_holes(match row.holes {
-                // Not every file system has holes.
-                1.. if !row.dry_run => made().map_or(0, holes::size),
+                // Packages compress zeros.
+                _ if row.about != About::File => 0,
+                // Not every file system has holes, and others were there before.
+                holes @ 1.. if !row.dry_run => made().map_or(0, holes::size).min(holes),
                 holes => holes,
             });
             self.packages.extend(row.distributions.iter().cloned());
         }
-        self.rows.extend(Some(row).filter(|_| self.json));
+        self.rows.extend(Some(row).filter(|_| self.options.output.json));
     }
 }
 
 impl Reporter for ShortReport<'_> {
     fn start(&mut self, inputs: &Inputs) {
-        // The edit complains of files that are not there.
-        let sizes = inputs.files().iter().filter_map(|file| fs::metadata(file.path()).ok());
-        sizes.for_each(|file| self.shrunk.add_file(file.len()));
+        let mut known = HashSet::new();
+        for file in inputs.files() {
+            // The edit complains of files that are not there.
+            let Some(metadata) = metadata(file) else { continue };
+            let identity = Stamp::new(&metadata).file();
+            if identity.is_none_or(|identity| known.insert(identity)) {
+                self.shrunk.add_file(metadata.len());
+            }
+            let names = names_of(&metadata);
+            if let Some(identity) = identity.filter(|_| names > 1 && self.options.output.in_place) {
+                self.links.insert(file.path().to_owned(), identity);
+                self.linked.insert(identity, Linked { names, seen: 0, changed: 0 });
+            }
+        }
         if self.options.output.dry_run && inputs.first_directory().is_some() {
             self.extras = extras(inputs, self.options.limits.max_input);
         }
@@ -109,7 +157,23 @@ impl Reporter for ShortReport<'_> {
 
     fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()> {
         match edited {
-            Ok(rows) => rows.into_iter().for_each(|row| self.add(row)),
+            Ok(rows) => {
+                let is_sized = !file.is_named() || metadata(file).is_some();
+                for mut row in rows {
+                    if !is_sized && row.about != About::Member {
+                        self.shrunk.add_file(row.size_before);
+                    }
+                    // The code of a split library is in kernel packs, which are edited themselves.
+                    if matches!(row.stays, Stays::Refused(_))
+                        && row.about == About::File
+                        && row.tally.stuck.total() == 0
+                        && file.split_host().is_some()
+                    {
+                        row.stays = Stays::Nothing;
+                    }
+                    self.add(file.path(), row);
+                }
+            }
             Err(Failure::NoCode) => {}
             Err(failure) => {
                 let name = file.name();
@@ -122,11 +186,21 @@ impl Reporter for ShortReport<'_> {
     }
 
     fn leave(&mut self, place: &str) {
-        self.shrunk.leave(&Tally::default(), place);
+        // Options of other commands are advised at its end.
+        let place =
+            place.split_once("; --").map_or(place.to_owned(), |(place, _)| format!("{place})"));
+        self.shrunk.leave(&Tally::default(), &place);
     }
 
     fn say(&mut self, message: &Message) {
-        if let Message::Error(_) = message {
+        let is_said = match message {
+            // Nothing failed if nothing is for the GPUs, which is said at the end.
+            Message::Error(text) if text.starts_with(NOT_DELETED) => self.has_failed,
+            Message::Error(_) => true,
+            Message::Note(note) => note.starts_with(CHECKSUMS),
+            Message::Warning(_) => false,
+        };
+        if is_said {
             message.print();
         }
     }
@@ -136,20 +210,20 @@ impl Reporter for ShortReport<'_> {
     }
 
     fn outcome(&self) -> Outcome {
-        let is_well = self.shrunk.is_about_gpus() && !self.has_failed;
+        let is_well = self.shrunk.has_code() && !self.has_failed;
         if is_well { Outcome::Clean } else { Outcome::Faults }
     }
 
     fn end(&mut self, _: bool) -> io::Result<Outcome> {
         let ShortReport { shrunk, options, .. } = self;
-        if !shrunk.is_about_gpus() {
+        if !shrunk.has_code() {
             if !self.has_failed {
                 messages::error(&shrunk.nothing());
             }
             return Ok(Outcome::Faults);
         }
         shrunk.set_packages(self.packages.len());
-        if self.json {
+        if options.output.json {
             tool_kit::json::print(&Summary { shrunk, files: &self.rows })?;
         } else if !options.output.is_stdout() {
             let mut out = style::stdout();
@@ -162,8 +236,36 @@ impl Reporter for ShortReport<'_> {
             print_extras(&mut out, &self.extras)?;
             out.flush()?;
         }
+        let kept = self.linked.values().filter(|one| (1..one.names).contains(&one.changed)).count();
+        if kept > 0 {
+            let text = "files with other names (hard links), which keep the old contents";
+            messages::note(&format_args!("{text}: {kept}"));
+        }
+        let split: u64 = self.linked.values().map(|one| one.changed).filter(|&n| n > 1).sum();
+        if split > 0 {
+            let text = "names of one file (hard links) that get files of their own";
+            messages::note(&format_args!("{text}: {split}"));
+        }
         Ok(self.outcome())
     }
+}
+
+/// Returns what the system says of a file; `None` for standard input and pipes, whose size is known once they are read.
+fn metadata(file: &Input) -> Option<Metadata> {
+    let path = Some(file.path()).filter(|path| path.as_os_str() != "-")?;
+    fs::metadata(path).ok().filter(Metadata::is_file)
+}
+
+/// Returns the number of names of a file.
+#[cfg(unix)]
+fn names_of(metadata: &Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::nlink(metadata)
+}
+
+/// Returns 1: other systems do not tell.
+#[cfg(not(unix))]
+fn names_of(_: &Metadata) -> u64 {
+    1
 }
 
 /// Returns the bytes of what else takes space in directories. A file that cannot be read has none.
@@ -186,7 +288,7 @@ fn extras(inputs: &Inputs, max: MaxInput) -> Vec<(&'static str, u128)> {
         let opened = files.get(nth).ok_or_else(missing)?.open(max)?;
         hash_reader(Algorithm::Sha256, &mut opened.reader()).map(|(_, hash)| hash)
     };
-    let mut sums = extras.sums(hash).unwrap_or_else(|_| Vec::new());
+    let mut sums = extras.sums(hash);
     sums.extend(Some(("symbols of host code, which strip removes", symbols)));
     sums.retain(|(_, bytes)| *bytes > 0);
     sums.sort_by_key(|(_, bytes)| Reverse(*bytes));

@@ -9,15 +9,17 @@ use fat_object::{Finding, Image, ImageInfo, Severity, Visitor};
 use serde::Serialize;
 
 use super::Args;
+use crate::complaint::{self, Complaint};
 use crate::inputs::{Input, Inputs, nothing};
 use crate::package::HEADS;
 use crate::records::{Listed, Lists};
 use crate::{native, suggest};
+use tool_kit::Outcome;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
+use tool_kit::report::Message;
 use tool_kit::style::{self, HEADING, PLAIN};
 use tool_kit::table::{Align, Table};
-use tool_kit::{Outcome, report};
 
 /// A package; the fields of one JSON object, in this order.
 #[derive(Debug, Serialize)]
@@ -40,20 +42,20 @@ impl<'p> Row<'p> {
 }
 
 /// The images of a file.
-#[derive(Default)]
-struct Listing {
+struct Listing<'f> {
+    file: &'f str,
     images: Vec<ImageInfo>,
-    is_damaged: bool,
+    complaints: Vec<Complaint>,
 }
 
-impl Visitor for Listing {
+impl Visitor for Listing<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         self.images.push(image.info().clone());
         Ok(())
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.is_damaged |= finding.severity() == Severity::Error;
+        self.complaints.push(Complaint::new(self.file, finding));
         Ok(())
     }
 }
@@ -74,33 +76,37 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     let lists = Mutex::new(lists);
     let mut packages: BTreeMap<String, Holding> = BTreeMap::new();
     let list = |file: &Input, threads: Threads| {
-        let mut listing = Listing::default();
-        let summary = file.walk(&args.limits, &args.limits.options(), threads, &mut listing)?;
-        let Listing { images, is_damaged } = listing;
-        let read = (summary.format, summary.size);
-        io::Result::Ok((Holding::of(rule.as_ref(), &images, read, is_damaged), summary))
+        let mut listing = Listing { file: file.name(), images: Vec::new(), complaints: Vec::new() };
+        let summary = file.walk(&args.limits, &args.limits.options(), threads, &mut listing);
+        let Listing { images, complaints, .. } = listing;
+        let is_damaged = complaints.iter().any(|one| one.severity == Severity::Error);
+        let holding = summary.as_ref().ok().map(|summary| {
+            Holding::of(rule.as_ref(), &images, (summary.format, summary.size), is_damaged)
+        });
+        (holding, complaints, summary)
     };
     let limits = (&args.limits, HEADS);
-    let looked = inputs.look(limits, "listing", list, |file, listed| {
-        let (holding, summary) = match listed {
-            Ok(listed) => listed,
-            Err(error) => {
-                report::error(&format_args!("{}: {}", file.name(), report::reason(&error)));
-                return Ok(Seen::Faults);
+    let mut looked =
+        inputs.look(limits, "listing", list, |file, (holding, complaints, summary)| {
+            let has_faults = complaint::report(file.name(), &complaints, &summary, |_| None);
+            let (Some(holding), Ok(summary)) = (holding, summary) else { return Ok(Seen::Faults) };
+            if holding.is_empty() {
+                return Ok(if has_faults { Seen::Faults } else { nothing(&summary) });
             }
-        };
-        if holding.is_empty() {
-            return Ok(nothing(&summary));
-        }
-        let distribution =
-            || Listed::new(&lists).distributions(file).pop_first().map(|(_, name)| name);
-        let package = file.package().map(str::to_owned).or_else(distribution);
-        *packages.entry(package.unwrap_or_else(|| "(no package)".to_owned())).or_default() +=
-            holding;
-        Ok(Seen::Well)
-    })?;
+            let distribution =
+                || Listed::new(&lists).distributions(file).pop_first().map(|(_, name)| name);
+            let package = file.package().map(str::to_owned).or_else(distribution);
+            *packages.entry(package.unwrap_or_else(|| "(no package)".to_owned())).or_default() +=
+                holding;
+            Ok(Seen::faults(has_faults))
+        })?;
     let said = lists.into_inner().map(|mut lists| lists.finish(false));
-    said.iter().flatten().for_each(report::Message::print);
+    for message in said.iter().flatten() {
+        message.print();
+        if let Message::Error(_) = message {
+            looked.set_faulty();
+        }
+    }
     if args.json {
         tool_kit::json::print_rows(packages.iter().map(Row::new))?;
     } else if !packages.is_empty() {

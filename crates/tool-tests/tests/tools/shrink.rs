@@ -42,16 +42,112 @@ fn a_wheel_with_nothing_for_the_gpu_is_not_written() {
     }
 }
 
-/// A signed wheel stays as it is: in place it is counted, and without a result it is a failure.
+/// A signed wheel stays as it is: beside others it is counted, and alone or without a result it is a failure.
 #[test]
 fn a_signed_wheel_is_counted_or_fails() {
     let hip = fs::read(data("hip.o")).unwrap();
     let signed = wheel(&[("foo/hip.o", &hip), ("foo-1.0.dist-info/RECORD.jws", b"{}")]);
     let place = Place::with("foo.whl", &signed);
-    let said = place.succeeds(&["shrink", "--gpu", "gfx1100", "foo.whl", "--why"]);
+    fs::write(place.path("hip.o"), &hip).unwrap();
+    let said = place.succeeds(&["shrink", "--gpu", "gfx1100", "foo.whl", "hip.o", "--why"]);
     assert!(said.contains("1 file could not be edited") && said.contains("signature"), "{said}");
     assert!(fs::read(place.path("foo.whl")).unwrap() == signed);
+    place.fails(&["shrink", "--gpu", "gfx1100", "foo.whl"], "was found; 1 file could not be");
     place.fails(&["shrink", "--gpu", "gfx1100", "foo.whl", "-o", "out.whl"], "signature");
+}
+
+/// A refused file may be for the GPU, but nothing is deleted for that.
+#[test]
+fn nothing_is_deleted_beside_refused_files_alone() {
+    let place = Place::with("lib.so", &fs::read(data("hip-two-units.so")).unwrap());
+    place.succeeds(&["split", "lib.so", "-o", "k", "--group", "g"]);
+    let count = || walk(&place.path("k"));
+    let before = count();
+    assert!(before > 1);
+    place.fails(&["shrink", "k", "--gpu", "gfx1250"], "nothing is removed");
+    assert_eq!(count(), before);
+    // The code of a split library is in its pack, so it is not among the files that could not be edited.
+    let said = place.succeeds(&["shrink", "k", "--gpu", "gfx1100", "--plan"]);
+    assert!(!said.contains("could not be edited"), "{said}");
+
+    fs::create_dir(place.path("env")).unwrap();
+    let hip = fs::read(data("hip.o")).unwrap();
+    fs::write(place.path("env/damaged.o"), &hip[..20_000]).unwrap();
+    fs::write(place.path("env/a.ptx"), ".version 8.0\n.target sm_100a\n").unwrap();
+    place.fails(&["shrink", "env", "--gpu", "sm_90"], "nothing is removed");
+    assert!(place.path("env/a.ptx").exists());
+    // Damage is a fault of a listing by packages.
+    place.fails(&["ls", "--by-package", "env"], "damaged.o: ");
+}
+
+/// Code for CPUs stays, but a file with nothing else is not about the GPU.
+#[test]
+fn code_for_cpus_does_not_count() {
+    let place = Place::with("code", b"some code");
+    let entry =
+        |arch: &str, triple: &str| format!("kind=openmp,triple={triple},arch={arch},file=code");
+    let (cpu, gpu) =
+        (entry("x86-64", "x86_64-unknown-linux-gnu"), entry("gfx90a", "amdgcn-amd-amdhsa"));
+    place.succeeds(&["pack", "-o", "both.bin", &cpu, &gpu]);
+    place.fails(&["shrink", "--gpu", "gfx1100", "both.bin"], "nothing is removed");
+    let said = place.succeeds(&["shrink", "--gpu", "gfx90a", "both.bin", "--plan"]);
+    assert!(said.contains(" for CPUs or unknown targets"), "{said}");
+}
+
+/// Returns the number of files below a directory.
+fn walk(directory: &std::path::Path) -> usize {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.map(|path| if path.is_dir() { walk(&path) } else { 1 }).sum()
+}
+
+#[test]
+fn outputs_are_one_stream_each() {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let place = Place::with("hip.o", &hip);
+    let both = place.offload(&["shrink", "--gpu", "gfx1100", "hip.o", "-o", "-", "--json"]);
+    assert_eq!((both.status.code(), both.stdout.len()), (Some(2), 0));
+    let two = ["shrink", "--gpu", "gfx1100", "hip.o", "hip.o", "-o", "out"];
+    let two = place.offload(&two);
+    assert_eq!(two.status.code(), Some(2));
+    assert!(stderr(&two).contains("without it several are edited in place"), "{}", stderr(&two));
+}
+
+#[test]
+fn loose_ptx_stays_and_is_counted() {
+    let place = Place::with("a.ptx", b"");
+    fs::create_dir(place.path("env")).unwrap();
+    for (name, arch) in [("a", "sm_90"), ("b", "sm_100a")] {
+        let text = format!(".version 8.0\n.target {arch}\n");
+        fs::write(place.path(&format!("env/{name}.ptx")), text).unwrap();
+    }
+    let said = place.succeeds(&["shrink", "--gpu", "sm_90", "env", "--plan"]);
+    assert!(said.ends_with("PTX stays where there is no machine code for sm_90\n"), "{said}");
+    let list = format!("{0}  a.ptx\n{0}  b.ptx\n", "0".repeat(64));
+    fs::write(place.path("env/checksums.txt"), list).unwrap();
+    let output = place.offload(&["shrink", "--gpu", "sm_90", "env", "--drop-ptx"]);
+    let said = stdout(&output);
+    assert!(said.contains("27 B of PTX stays, which --drop-ptx leaves"), "{said}");
+    let note = "note: programs may download files that are deleted again";
+    assert!(stderr(&output).contains(note), "{}", stderr(&output));
+    assert_eq!(walk(&place.path("env")), 2);
+}
+
+/// Sizes count once for all names of a file.
+#[test]
+#[cfg(unix)]
+fn names_of_one_file_are_one_file() {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let place = Place::with("cached.o", &hip);
+    fs::create_dir(place.path("env")).unwrap();
+    for name in ["env/a.o", "env/b.o"] {
+        fs::hard_link(place.path("cached.o"), place.path(name)).unwrap();
+    }
+    let output = place.offload(&["shrink", "--gpu", "gfx1100", "env"]);
+    let (out, said) = (stdout(&output), stderr(&output));
+    assert!(out.starts_with("26 KiB -> 27 KiB: "), "{out}");
+    assert!(said.contains("hard links), which keep the old contents: 1\n"), "{said}");
+    assert!(said.contains("hard links) that get files of their own: 2\n"), "{said}");
+    assert!(fs::read(place.path("cached.o")).unwrap() == hip);
 }
 
 #[test]
