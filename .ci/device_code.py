@@ -33,7 +33,7 @@ TABLES = {*PROCESSORS.values(), "gfx803", "gfx904", "gfx940", "gfx941", "gfx1011
 TABLES |= {"gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153", "gfx1250"}
 NAME = re.compile("gfx[0-9]+(?:-[0-9]+)*-generic|gfx[0-9a-f]+")
 # A text of PTX states its version, after comments, and then its target.
-PTX_START = re.compile(rb"(?:\s|//[^\n]*\n|/\*.*?\*/)*\.version\s", re.DOTALL)
+PTX_START = re.compile(rb"(?:\s|//[^\n]*\n|/\*(?:[^*]|\*(?!/))*\*/)*\.version\s")
 PTX_TARGET = re.compile(rb"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
 
 

@@ -93,6 +93,8 @@ class Loose(unittest.TestCase):
             text = f"//\n/* .version */\n.version 8.0\n.target {target}, debug\n".encode()
             one = code(text, gpu)
             self.assertEqual((bool(one.needed), bool(one.others)), (expected, not expected), (target, gpu))
+        # A header with many comments is read once.
+        self.assertEqual(code(b"/* a */\n" * 1000 + b"int a;", "sm_90"), ([], 0, 0))
         self.assertEqual(code(b"x .version 8.0\n.target sm_80\n", "sm_90"), ([], 0, 0))
 
     def test_tables_name_gpus(self):
