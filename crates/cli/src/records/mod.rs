@@ -61,13 +61,16 @@ impl Lists {
     /// Finds the lists above these files. If some are written, those with journals that interrupted runs left are corrected as
     /// well.
     pub(crate) fn find(&mut self, files: &[Input], is_written: bool) {
-        let mut known = HashSet::new();
+        let (mut known, mut asked) = (HashSet::new(), HashSet::new());
         for file in files {
             let Some(real) = file.real() else { continue };
             if !real.parent().is_some_and(|directory| known.insert(directory.to_owned())) {
                 continue;
             }
             for &at in self.above(&real, file).iter() {
+                if !asked.insert(at) {
+                    continue;
+                }
                 let place = self.places.get(at).map(|place| Journal::place(&place.at));
                 if is_written && place.is_some_and(|journal| journal.is_taken().unwrap_or(false)) {
                     self.list(at);

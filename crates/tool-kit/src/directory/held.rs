@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{Directory, Entry, Kind};
 use crate::special::require_regular;
 
+/// A directory below another one, by its path.
+type Below = (PathBuf, Arc<Directory>);
+
 /// A directory that a user named, and the door to all files below it.
 ///
 /// Its own path may have symbolic links. Below it, none is followed: a directory or a file that somebody replaces by a
@@ -19,7 +22,7 @@ pub struct Held {
     /// As the user typed it.
     path: PathBuf,
     /// The directory below that was opened last: most files lie beside the one before.
-    last: Arc<Mutex<Option<(PathBuf, Arc<Directory>)>>>,
+    last: Arc<Mutex<Option<Below>>>,
 }
 
 impl Held {

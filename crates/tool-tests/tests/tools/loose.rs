@@ -97,7 +97,7 @@ fn two_environments_are_two_places() {
     assert_eq!(left, [named[0].0, named[2].0, named[3].0]);
 }
 
-/// A zip file with a package in it is counted: other files are deleted all the same.
+/// A zip file with a package in it is counted, and other files are deleted.
 #[test]
 fn packages_in_packages_are_counted() {
     let place = directory(&[("d/a.ptx", "sm_90"), ("d/b.ptx", "sm_103a")]);
