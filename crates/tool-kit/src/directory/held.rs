@@ -4,13 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::{Directory, Entry, Kind};
 use crate::special::require_regular;
-
-/// A directory below another one, by its path.
-type Below = (PathBuf, Arc<Directory>);
 
 /// A directory that a user named, and the door to all files below it.
 ///
@@ -21,24 +18,18 @@ pub struct Held {
     directory: Arc<Directory>,
     /// As the user typed it.
     path: PathBuf,
-    /// The directory below that was opened last: most files lie beside the one before.
-    last: Arc<Mutex<Option<Below>>>,
 }
 
 impl Held {
     /// Opens a directory by any path; the empty path is the current directory.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Held::new(Arc::new(Directory::open(path)?), path.to_owned()))
-    }
-
-    fn new(directory: Arc<Directory>, path: PathBuf) -> Self {
-        Held { directory, path, last: Arc::default() }
+        Ok(Held { directory: Arc::new(Directory::open(path)?), path: path.to_owned() })
     }
 
     /// Opens a directory below this one, to hold it by itself.
     pub fn enter(&self, relative: &Path) -> io::Result<Self> {
         let path = self.path_of(relative);
-        Ok(Held::new(self.directory(relative)?, path))
+        Ok(Held { directory: self.directory(relative)?, path })
     }
 
     /// Returns the path of the directory, as the user typed it.
@@ -72,18 +63,11 @@ impl Held {
     ///
     /// One of the system; [`InvalidInput`](io::ErrorKind::InvalidInput) for a path that is not plain.
     pub fn directory(&self, relative: &Path) -> io::Result<Arc<Directory>> {
-        let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((path, directory)) = &*last()
-            && path == relative
-        {
-            return Ok(Arc::clone(directory));
-        }
         let mut directory = Arc::clone(&self.directory);
         for name in plain(relative)? {
             let entered = directory.enter(name);
             directory = Arc::new(entered.map_err(|error| link_or(&directory, name, error))?);
         }
-        *last() = Some((relative.to_owned(), Arc::clone(&directory)));
         Ok(directory)
     }
 

@@ -197,7 +197,6 @@ fn no_string_of_a_file_deceives_a_terminal() {
     assert_eq!(
         silent,
         [
-            "offload shrink FILE --gpu gfx906 --plan --why",
             "offload join FILE -o out",
             "offload wrap --kind hip -o out FILE",
             "offload bundle -o out HOST=/dev/null HIP-gfx906=FILE",
