@@ -10,7 +10,7 @@ use fat_edit::{EditPlan, EditableFile, ErrorKind, survey, survey_closed};
 use gpu_packages::wheel_file_name;
 
 use super::editor::{Editor, Subject};
-use super::loose::LooseFiles;
+use super::loose::{LooseFate, LooseFiles};
 use super::report::{About, FileRow, Stays, Work};
 use super::wishes::Wishes;
 use super::words::{allow, describe, explain, is_about_hash, no_wheel, refused};
@@ -67,7 +67,7 @@ impl<'e> Job<'e> {
     ///
     /// The share may be too small: this counts for nothing.
     pub(super) fn edit(mut self, file: &Input) -> Result<Option<Edited>, Option<Edited>> {
-        if self.loose.stays(file) {
+        if self.loose.fate(file) == Some(LooseFate::Stays) {
             return Ok(Some(Ok(Vec::new())));
         }
         let edited = (!self.goes(file)).then(|| self.rows_of(file, Self::edit_any));
@@ -111,12 +111,13 @@ impl<'e> Job<'e> {
             }
         })?;
         if self.editor.options.output.in_place {
+            let distributions = self.listed.distributions(file);
             for row in &mut rows {
-                if self.loose.keeps(file) && !row.changed {
+                if self.loose.fate(file) == Some(LooseFate::Kept) && !row.changed {
                     row.notes.clear();
                 }
                 self.compare_unchanged(file, row);
-                row.distributions = self.listed.distributions(file);
+                row.distributions.clone_from(&distributions);
             }
         }
         Ok(rows)
@@ -126,7 +127,7 @@ impl<'e> Job<'e> {
     fn edit_any(&mut self, file: &Input) -> Edited {
         let editor = self.editor;
         let opened = file.open(editor.options.limits.max_input)?;
-        if self.loose.is_untouched(file) {
+        if self.loose.fate(file) == Some(LooseFate::Untouched) {
             let row = FileRow::untouched(file.name(), opened.metadata().len());
             return Ok(vec![row.written(editor.options.output.dry_run, true)]);
         }
@@ -156,7 +157,7 @@ impl<'e> Job<'e> {
 
     /// Returns whether a file is a loose image or one of a kernel database, and is deleted. One that cannot be read is not.
     fn goes(&self, file: &Input) -> bool {
-        if self.loose.going(file).is_some() {
+        if let Some(LooseFate::Goes(_)) = self.loose.fate(file) {
             return true;
         }
         let databases = self.editor.databases.filter(|_| !file.is_named());
@@ -173,9 +174,9 @@ impl<'e> Job<'e> {
 
     fn delete_file(&mut self, file: &Input) -> Result<FileRow, Failure> {
         let opened = file.open(self.editor.options.limits.max_input)?;
-        let is_judged = match self.loose.going(file) {
-            Some(stamp) => stamp == opened.stamp(),
-            None => self.goes(file),
+        let is_judged = match self.loose.fate(file) {
+            Some(LooseFate::Goes(stamp)) => stamp == opened.stamp(),
+            _ => self.goes(file),
         };
         if !is_judged {
             return Err("the file was changed after it was read".to_owned().into());
@@ -218,12 +219,8 @@ impl<'e> Job<'e> {
             wishes.warnings.extend(lost);
             wishes.warnings.extend(attributes::other_names(&metadata).filter(|_| replaces));
         }
-        let row = FileRow::new(named.name(), &target.path(), &contents, &plan, &wishes).tallied(
-            self.editor.shrinks,
-            &contents,
-            &plan,
-            &wishes,
-        );
+        let names = (named.name(), &*target.path());
+        let row = FileRow::new(names, &contents, &plan, &wishes, self.editor.shrinks);
         Ok(row.written(self.editor.options.output.dry_run, replaces))
     }
 

@@ -36,15 +36,23 @@ pub(crate) struct Databases<'a> {
     pub(crate) allow_empty: bool,
 }
 
-/// The files of directories that are not edited, with the words about them.
+/// Fate of a loose image of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LooseFate {
+    /// It is deleted, as it was when it was read.
+    Goes(Stamp),
+    /// Nothing changes in its place.
+    Stays,
+    /// It is compressed and keeps all its code. It cannot be edited.
+    Untouched,
+    /// A note about its place says why it is kept.
+    Kept,
+}
+
+/// The loose images of directories, with the words about them.
 #[derive(Debug, Default)]
 pub(super) struct LooseFiles {
-    /// Files that are deleted, as they were when they were read.
-    going: HashMap<PathBuf, Stamp>,
-    staying: HashSet<PathBuf>,
-    kept: HashSet<PathBuf>,
-    /// Compressed files that keep all their code. They cannot be edited.
-    untouched: HashSet<PathBuf>,
+    fates: HashMap<PathBuf, LooseFate>,
     /// Places with nothing for the targets of the rule.
     pub(super) left: Vec<String>,
     pub(super) faults: Vec<String>,
@@ -67,32 +75,19 @@ struct ReadImage {
 }
 
 impl LooseFiles {
-    /// Returns the file as it was when it was read, if it is deleted.
-    pub(super) fn going(&self, file: &Input) -> Option<Stamp> {
-        self.going.get(file.path()).copied()
-    }
-
-    /// Returns whether a file lies in a place where nothing changes.
-    pub(super) fn stays(&self, file: &Input) -> bool {
-        self.staying.contains(file.path())
-    }
-
-    /// Returns whether a file is left as it is without an edit.
-    pub(super) fn is_untouched(&self, file: &Input) -> bool {
-        self.untouched.contains(file.path())
-    }
-
-    /// Returns whether a note about its place says why a file is kept.
-    pub(super) fn keeps(&self, file: &Input) -> bool {
-        self.kept.contains(file.path())
+    /// Returns what becomes of a file; `None` for one that is not a loose image.
+    pub(super) fn fate(&self, file: &Input) -> Option<LooseFate> {
+        self.fates.get(file.path()).copied()
     }
 
     /// Returns the note about lists of checksums that have files which are deleted.
     pub(super) fn note(&self, inputs: &Inputs, max: MaxInput) -> Option<String> {
-        let directories: HashSet<_> = self.going.keys().filter_map(|path| path.parent()).collect();
+        let going = self.fates.iter().filter(|(_, fate)| matches!(fate, LooseFate::Goes(_)));
+        let going: HashSet<_> = going.map(|(path, _)| &**path).collect();
+        let directories: HashSet<_> = going.iter().filter_map(|path| path.parent()).collect();
         let is_list = |file: &&Input| {
             let parent = file.path().parent().filter(|parent| directories.contains(parent))?;
-            let goes = |name: &[u8]| self.going.contains_key(&parent.join(input::path(name)));
+            let goes = |name: &[u8]| going.contains(&*parent.join(input::path(name)));
             let opened = file.open(max).ok()?;
             let _ = checksum_names(opened.head())?;
             let mut text = Vec::new();
@@ -252,17 +247,13 @@ impl Databases<'_> {
         }
         for Found { file, read, place } in &found {
             let ReadImage { image, is_compressed, stamp } = &**read;
-            let path = file.path().to_owned();
-            if *is_compressed && image.stays_whole() {
-                all.untouched.insert(path.clone());
-            }
-            if !thinned.contains(place) {
-                all.staying.insert(path);
-            } else if self.drops(image) {
-                all.going.insert(path, *stamp);
-            } else {
-                all.kept.insert(path);
-            }
+            let fate = match image {
+                _ if !thinned.contains(place) => LooseFate::Stays,
+                image if self.drops(image) => LooseFate::Goes(*stamp),
+                image if *is_compressed && image.stays_whole() => LooseFate::Untouched,
+                _ => LooseFate::Kept,
+            };
+            all.fates.insert(file.path().to_owned(), fate);
         }
         Ok(all)
     }

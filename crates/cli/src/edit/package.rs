@@ -306,12 +306,8 @@ impl Job<'_> {
                 return Ok((None, row.of_package(edited.dry_run)));
             }
         };
-        let row = FileRow::new(&name, Path::new(&output), &contents, &plan, &wishes).tallied(
-            self.editor.shrinks,
-            &contents,
-            &plan,
-            &wishes,
-        );
+        let names = (&*name, Path::new(&output));
+        let row = FileRow::new(names, &contents, &plan, &wishes, self.editor.shrinks);
         Ok((Some(plan).filter(|plan| !plan.is_unchanged()), row.of_package(edited.dry_run)))
     }
 

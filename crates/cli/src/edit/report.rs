@@ -141,12 +141,13 @@ struct ContainerRow {
 }
 
 impl FileRow {
+    /// Returns the row of an edited file, with sums by a rule, and what stays although the rule drops it, if there is one.
     pub(super) fn new(
-        file: &str,
-        output: &Path,
+        (file, output): (&str, &Path),
         contents: &EditableFile,
         plan: &EditPlan,
         wishes: &Wishes,
+        rule: Option<&Rule>,
     ) -> Self {
         let containers = plan.containers().iter().filter_map(|change| {
             let container = contents.containers().get(change.container)?;
@@ -163,7 +164,7 @@ impl FileRow {
                 is_compressed: contents.is_compressed(container),
             })
         });
-        FileRow {
+        let mut row = FileRow {
             file: file.to_owned(),
             output: input::display(output),
             changed: !plan.is_unchanged(),
@@ -176,24 +177,15 @@ impl FileRow {
             warnings: wishes.warnings.clone(),
             stay: plan.notes().iter().map(staying).sum(),
             ..FileRow::default()
+        };
+        if let Some(rule) = rule {
+            row.tally = plan.tally(rule, contents);
+            row.holes = holes::size(plan.zeros(&[]));
+            if row.tally.stuck.total() > 0 {
+                row.stays = Stays::Parts(plan.stuck(contents, &wishes.edit));
+            }
         }
-    }
-
-    /// Adds sums by a rule, and what stays although the rule drops it.
-    pub(super) fn tallied(
-        mut self,
-        rule: Option<&Rule>,
-        contents: &EditableFile,
-        plan: &EditPlan,
-        wishes: &Wishes,
-    ) -> Self {
-        let Some(rule) = rule else { return self };
-        self.tally = plan.tally(rule, contents);
-        self.holes = holes::size(plan.zeros(&[]));
-        if self.tally.stuck.total() > 0 {
-            self.stays = Stays::Parts(plan.stuck(contents, &wishes.edit));
-        }
-        self
+        row
     }
 
     /// Returns the row of a file of this many bytes that stays as it is.

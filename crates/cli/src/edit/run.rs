@@ -102,7 +102,7 @@ impl Editor<'_> {
         if reporter.outcome() == Outcome::Clean
             && let Some(note) = loose.note(&inputs, limits.max_input)
         {
-            reporter.say(&Message::Note(note));
+            messages::note(&note);
         }
         let said = lock().finish(is_written);
         for message in said {

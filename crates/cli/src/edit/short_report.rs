@@ -28,12 +28,6 @@ use tool_kit::table::Table;
 /// The most reasons that are printed: they fit on a screen.
 const MOST_REASONS: usize = 20;
 
-/// The start of the note about deleted files, which is printed. Other notes are not.
-const CHECKSUMS: &str = "programs may download files that are deleted again";
-
-/// The start of the error that files stay because others failed.
-const NOT_DELETED: &str = "no file was deleted";
-
 /// Sums about all files. Nothing is said about single files unless they fail.
 pub(crate) struct ShortReport<'a> {
     options: &'a Options,
@@ -83,9 +77,8 @@ impl<'a> ShortReport<'a> {
         }
     }
 
-    fn add(&mut self, path: &Path, mut row: FileRow) {
+    fn add(&mut self, path: &Path, row: FileRow) {
         let shrunk = &mut self.shrunk;
-        row.dry_run = self.options.output.dry_run;
         let linked = self.links.get(path).filter(|_| row.about != About::Member);
         let linked = linked.and_then(|file| self.linked.get_mut(file));
         let (mut is_seen, mut is_new) = (false, true);
@@ -159,17 +152,9 @@ impl Reporter for ShortReport<'_> {
         match edited {
             Ok(rows) => {
                 let is_sized = !file.is_named() || metadata(file).is_some();
-                for mut row in rows {
+                for row in rows {
                     if !is_sized && row.about != About::Member {
                         self.shrunk.add_file(row.size_before);
-                    }
-                    // The code of a split library is in kernel packs, which are edited themselves.
-                    if matches!(row.stays, Stays::Refused(_))
-                        && row.about == About::File
-                        && row.tally.stuck.total() == 0
-                        && file.split_host().is_some()
-                    {
-                        row.stays = Stays::Nothing;
                     }
                     self.add(file.path(), row);
                 }
@@ -193,14 +178,7 @@ impl Reporter for ShortReport<'_> {
     }
 
     fn say(&mut self, message: &Message) {
-        let is_said = match message {
-            // Nothing failed if nothing is for the GPUs, which is said at the end.
-            Message::Error(text) if text.starts_with(NOT_DELETED) => self.has_failed,
-            Message::Error(_) => true,
-            Message::Note(note) => note.starts_with(CHECKSUMS),
-            Message::Warning(_) => false,
-        };
-        if is_said {
+        if let Message::Error(_) = message {
             message.print();
         }
     }
