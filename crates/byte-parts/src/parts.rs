@@ -254,8 +254,12 @@ impl<I: Clone + PartialEq> Parts<I> {
         self.append_range(other, 0..other.size());
     }
 
-    /// Adds the bytes of another output in `range` at the end; fewer if it ends before.
+    /// Adds the bytes of another output in `range` at the end; fewer if it ends before, none of a range that ends
+    /// before it starts.
     pub fn append_range(&mut self, other: &Self, range: Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
         let first = other.0.partition_point(|part| part.end <= range.start);
         for Placed { stored, start, end } in other.0.iter().skip(first) {
             if range.end <= *start {
@@ -284,7 +288,7 @@ impl<I: Clone + PartialEq> Parts<I> {
         self.push(Stored::Bytes(shared), end);
     }
 
-    /// Returns the bytes of the output in `range`; fewer if it ends before.
+    /// Returns the bytes of the output in `range`; fewer if it ends before, none of a range that ends before it starts.
     #[must_use]
     pub fn slice(&self, range: Range<u64>) -> Self {
         let mut slice = Self::new();

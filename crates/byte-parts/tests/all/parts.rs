@@ -109,6 +109,21 @@ proptest! {
 }
 
 #[test]
+fn a_range_that_ends_before_it_starts_has_no_bytes() {
+    let mut zeros = Parts::new();
+    zeros.push_zeros(9);
+    let parts = [Parts::from_input(0, 0..9), vec![1; 9].into(), vec![1; 5000].into(), zeros];
+    for part in &parts {
+        for (start, end) in (0..11).flat_map(|start| (0..=start).map(move |end| (start, end))) {
+            assert!(part.slice(start..end).is_empty(), "{part:?} {start} {end}");
+        }
+    }
+    for (start, end) in [(9, 2), (u64::MAX, 0)] {
+        assert!(Parts::from_input(0, start..end).is_empty());
+    }
+}
+
+#[test]
 fn neighbours_become_one_part() {
     let mut parts = Parts::from_input(0, 1..3);
     parts.push_input(0, 3..5);
