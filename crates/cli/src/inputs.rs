@@ -80,7 +80,9 @@ impl Inputs {
         let real = fs::canonicalize(held.path()).ok();
         let directory = Arc::new(Root { held, real });
         let held = &directory.held;
-        for relative in held.files(&mut |path, error| self.complain(path, error)) {
+        let found = held.files(&mut |path, error| self.complain(path, error));
+        self.files.reserve_exact(found.len());
+        for relative in found {
             let path = held.path_of(&relative);
             let origin = Origin::Below(Arc::clone(&directory), relative);
             self.files.push(Input { root, origin, ..Input::found(&path) });

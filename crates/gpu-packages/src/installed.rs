@@ -1,5 +1,6 @@
 //! Lists of installed files with sizes and hashes, and their change when files are edited.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Read, Seek};
 use std::ops::Range;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use crate::conda::CondaRow;
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, hash_reader};
-use crate::record::Record;
+use crate::record::{Record, Row};
 
 /// Size and hashes of a file.
 #[derive(Clone, Debug)]
@@ -107,10 +108,10 @@ impl InstalledList {
 
     /// Returns the paths of all rows.
     #[must_use]
-    pub fn paths(&self) -> Vec<&[u8]> {
+    pub fn paths(&self) -> Vec<Cow<'_, [u8]>> {
         match &self.0 {
-            Text::Python(record) => record.rows().map(|row| row.path()).collect(),
-            Text::Conda { files, .. } => files.keys().map(String::as_bytes).collect(),
+            Text::Python(record) => record.rows().map(Row::into_path).collect(),
+            Text::Conda { files, .. } => files.keys().map(|path| path.as_bytes().into()).collect(),
         }
     }
 

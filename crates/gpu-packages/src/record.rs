@@ -1,8 +1,11 @@
 //! `RECORD`, the list of the files of a wheel or an installed distribution.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::ops::Range;
+
+use byte_parts::internal;
 
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::hash::{Algorithm, Hash};
@@ -29,9 +32,20 @@ use crate::text::until;
 #[derive(Clone)]
 pub struct Record {
     text: Vec<u8>,
-    rows: Vec<Row>,
-    /// The rows of each path; made when it is needed.
-    by_path: Option<HashMap<Vec<u8>, Vec<usize>>>,
+    /// The places of the rows in the text, with their line ends.
+    rows: Vec<Range<usize>>,
+    /// The indices of the rows in the order of their paths; made when it is needed.
+    by_path: Option<Vec<usize>>,
+    /// By the index of the row.
+    changes: BTreeMap<usize, Change>,
+}
+
+/// The change of a row.
+#[derive(Clone)]
+enum Change {
+    Removed,
+    /// New fields of hash and size.
+    Replaced(Vec<u8>, Vec<u8>),
 }
 
 impl fmt::Debug for Record {
@@ -41,25 +55,62 @@ impl fmt::Debug for Record {
 }
 
 /// A row of a [`Record`].
-#[derive(Clone, Debug)]
-pub struct Row {
-    path: Vec<u8>,
-    hash: Vec<u8>,
-    size: Vec<u8>,
-    /// The row with its line end, in the text.
-    whole: Range<usize>,
-    /// The two fields in the text; `None` if the row lacks them.
+#[derive(Clone, Debug, Default)]
+pub struct Row<'r> {
+    path: Cow<'r, [u8]>,
+    hash: Cow<'r, [u8]>,
+    size: Cow<'r, [u8]>,
+    /// The places of hash and size in the text; `None` if the row lacks them.
     fields: Option<(Range<usize>, Range<usize>)>,
-    /// New fields.
-    new: Option<(Vec<u8>, Vec<u8>)>,
-    is_removed: bool,
 }
 
-impl Row {
+impl<'r> Row<'r> {
+    /// Reads the row that starts here, and returns where the next one does; `None` for a blank line.
+    fn read(text: &'r [u8], start: usize) -> Result<(Option<Self>, usize), Error> {
+        let mut fields: [Option<(Cow<'_, [u8]>, Range<usize>)>; 3] = [const { None }; 3];
+        let (mut at, mut places) = (start, fields.iter_mut());
+        loop {
+            let (value, end) = field(text, at)?;
+            if let Some(place) = places.next() {
+                *place = Some((value, at..end));
+            }
+            at = end;
+            if text.get(at) != Some(&b',') {
+                break;
+            }
+            at += 1;
+        }
+        at += match text.get(at..) {
+            Some([b'\r', b'\n', ..]) => 2,
+            Some([_, ..]) => 1,
+            _ => 0,
+        };
+        let [path, hash, size] = fields;
+        let is_blank = hash.is_none() && path.as_ref().is_none_or(|(path, _)| path.is_empty());
+        let places = match (&hash, &size) {
+            (Some((_, hash)), Some((_, size))) => Some((hash.clone(), size.clone())),
+            _ => None,
+        };
+        // A row may lack hash and size.
+        let value = |field: Option<(Cow<'r, [u8]>, _)>| field.map(|(value, _)| value);
+        let row = Row {
+            path: value(path).unwrap_or_default(),
+            hash: value(hash).unwrap_or_default(),
+            size: value(size).unwrap_or_default(),
+            fields: places,
+        };
+        Ok(((!is_blank).then_some(row), at))
+    }
+
     /// Returns the path, without quotes.
     #[must_use]
     pub fn path(&self) -> &[u8] {
         &self.path
+    }
+
+    /// Returns the path, without quotes, as long as the list lives.
+    pub(crate) fn into_path(self) -> Cow<'r, [u8]> {
+        self.path
     }
 
     /// Returns the field of the hash, `sha256=…`; empty if there is none.
@@ -145,45 +196,11 @@ impl Record {
         let mut rows = Vec::new();
         let mut at = 0;
         while at < text.len() {
-            let start = at;
-            let mut fields: Vec<(Vec<u8>, Range<usize>)> = Vec::new();
-            loop {
-                let (value, end) = field(text, at)?;
-                fields.push((value, at..end));
-                at = end;
-                if text.get(at) != Some(&b',') {
-                    break;
-                }
-                at += 1;
-            }
-            at += match text.get(at..) {
-                Some([b'\r', b'\n', ..]) => 2,
-                Some([_, ..]) => 1,
-                _ => 0,
-            };
-            let mut fields = fields.into_iter();
-            let Some((path, _)) = fields.next() else { continue };
-            let (hash, size) = (fields.next(), fields.next());
-            let places = match (&hash, &size) {
-                (Some((_, hash)), Some((_, size))) => Some((hash.clone(), size.clone())),
-                _ => None,
-            };
-            if path.is_empty() && hash.is_none() {
-                // A blank line.
-                continue;
-            }
-            // A row may lack both fields.
-            rows.push(Row {
-                path,
-                hash: hash.map(|(value, _)| value).unwrap_or_default(),
-                size: size.map(|(value, _)| value).unwrap_or_default(),
-                whole: start..at,
-                fields: places,
-                new: None,
-                is_removed: false,
-            });
+            let (row, end) = Row::read(text, at)?;
+            rows.extend(row.map(|_| at..end));
+            at = end;
         }
-        Ok(Record { text: text.to_vec(), rows, by_path: None })
+        Ok(Record { text: text.to_vec(), rows, by_path: None, changes: BTreeMap::new() })
     }
 
     /// Returns the number of bytes of the text.
@@ -192,13 +209,14 @@ impl Record {
     }
 
     /// Returns the rows, as they were parsed.
-    pub fn rows(&self) -> impl ExactSizeIterator<Item = &Row> {
-        self.rows.iter()
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = Row<'_>> {
+        self.rows.iter().map(|place| read(&self.text, place))
     }
 
     /// Returns the rows of a path.
-    pub fn find(&mut self, path: &[u8]) -> impl Iterator<Item = &Row> {
-        self.rows_of(path).into_iter().filter_map(|index| self.rows.get(index))
+    pub fn find(&mut self, path: &[u8]) -> impl Iterator<Item = Row<'_>> {
+        let places = self.rows_of(path).into_iter().filter_map(|index| self.rows.get(index));
+        places.map(|place| read(&self.text, place))
     }
 
     /// Replaces size and hash in all rows of a path, and returns the number of such rows. The hash is asked for by the
@@ -213,10 +231,10 @@ impl Record {
         size: u64,
         mut hash: impl FnMut(Algorithm) -> Result<Hash, Error>,
     ) -> Result<usize, Error> {
-        let mut count = 0;
-        for index in self.rows_of(path) {
-            let Some(row) = self.rows.get_mut(index) else { continue };
-            count += 1;
+        let indices = self.rows_of(path);
+        for index in &indices {
+            let Some(place) = self.rows.get(*index) else { continue };
+            let row = read(&self.text, place);
             let mut new_hash = Vec::new();
             if !row.hash.is_empty() {
                 let unknown = || {
@@ -238,33 +256,34 @@ impl Record {
             }
             let new_size =
                 if row.size.is_empty() { Vec::new() } else { size.to_string().into_bytes() };
-            row.new = Some((new_hash, new_size));
+            // A row that was removed stays so.
+            if !matches!(self.changes.get(index), Some(Change::Removed)) {
+                self.changes.insert(*index, Change::Replaced(new_hash, new_size));
+            }
         }
-        Ok(count)
+        Ok(indices.len())
     }
 
     /// Removes all rows of a path, and returns their number.
     pub fn remove(&mut self, path: &[u8]) -> usize {
         let indices = self.rows_of(path);
-        for &index in &indices {
-            if let Some(row) = self.rows.get_mut(index) {
-                row.is_removed = true;
-            }
-        }
+        self.changes.extend(indices.iter().map(|index| (*index, Change::Removed)));
         indices.len()
     }
 
     /// Returns the numbers of the rows of a path, if there are any.
     fn rows_of(&mut self, path: &[u8]) -> Vec<usize> {
-        let rows = &self.rows;
-        let index = self.by_path.get_or_insert_with(|| {
-            let mut index: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
-            for (at, row) in rows.iter().enumerate() {
-                index.entry(row.path.clone()).or_default().push(at);
-            }
-            index
+        let Record { text, rows, by_path, .. } = self;
+        let path_of = |index: &usize| rows.get(*index).map(|place| read(text, place).path);
+        let order = by_path.get_or_insert_with(|| {
+            let mut order: Vec<usize> = (0..rows.len()).collect();
+            order.sort_by_cached_key(path_of);
+            order
         });
-        index.get(path).cloned().unwrap_or_default()
+        let wanted = Some(Cow::Borrowed(path));
+        let start = order.partition_point(|index| path_of(index) < wanted);
+        let found = order.iter().skip(start).take_while(|index| path_of(index) == wanted);
+        found.copied().collect()
     }
 
     /// Returns the text with the changes.
@@ -279,22 +298,33 @@ impl Record {
             out.extend_from_slice(new);
             (rest, at) = (after.split_at(place.len()).1, place.end);
         };
-        for row in &self.rows {
-            if row.is_removed {
-                replace(&row.whole, b"");
-            } else if let (Some((hash, size)), Some((new_hash, new_size))) = (&row.fields, &row.new)
-            {
-                for (place, old, new) in [(hash, &row.hash, new_hash), (size, &row.size, new_size)]
-                {
-                    if new != old {
-                        replace(place, new);
-                    }
+        for (index, change) in &self.changes {
+            let Some(place) = self.rows.get(*index) else { continue };
+            let Change::Replaced(new_hash, new_size) = change else {
+                replace(place, b"");
+                continue;
+            };
+            let Row { hash, size, fields: Some(places), .. } = read(&self.text, place) else {
+                continue;
+            };
+            for (place, old, new) in [(places.0, hash, new_hash), (places.1, size, new_size)] {
+                if *new != *old {
+                    replace(&place, new);
                 }
             }
         }
         out.extend_from_slice(rest);
         out
     }
+}
+
+/// Returns the row at this place, where one was read before.
+fn read<'r>(text: &'r [u8], place: &Range<usize>) -> Row<'r> {
+    let row = Row::read(text, place.start).ok().and_then(|(row, _)| row);
+    row.unwrap_or_else(|| {
+        internal!("a row that cannot be read again");
+        Row::default()
+    })
 }
 
 /// Size and hash of the files of a wheel; no hash where it is not compared.
@@ -319,7 +349,7 @@ pub(crate) fn compare_record(
     let mut listed = HashSet::new();
     for row in record.rows() {
         let name = row.path();
-        if !listed.insert(name) {
+        if !listed.insert(row.path.clone()) {
             compared.add(name, "RECORD lists it twice".into());
         }
         let Some((size, hash)) = files.get(name) else {
@@ -333,7 +363,7 @@ pub(crate) fn compare_record(
             None => compared.recorded += u64::from(!row.hash_field().is_empty()),
         }
     }
-    let unlisted = files.keys().filter(|&name| !listed.contains(name));
+    let unlisted = files.keys().filter(|name| !listed.contains(**name));
     let is_exempt = |name: &[u8]| {
         let own = name.strip_prefix(directory);
         matches!(own, Some(b"/RECORD" | b"/RECORD.jws" | b"/RECORD.p7s"))
@@ -353,12 +383,12 @@ impl Compared {
 }
 
 /// Returns the value of the field at a position, and where it ends.
-fn field(text: &[u8], start: usize) -> Result<(Vec<u8>, usize), Error> {
+fn field(text: &[u8], start: usize) -> Result<(Cow<'_, [u8]>, usize), Error> {
     let ends = |byte| matches!(byte, b',' | b'\n' | b'\r');
     let (_, rest) = text.split_at(start);
     if rest.first() != Some(&b'"') {
         let value = until(rest, ends);
-        return Ok((value.to_vec(), start + value.len()));
+        return Ok((value.into(), start + value.len()));
     }
     let mut value = Vec::new();
     let mut at = 1;
@@ -383,5 +413,5 @@ fn field(text: &[u8], start: usize) -> Result<(Vec<u8>, usize), Error> {
     // Text after the closing quote belongs to the field, as Python's reader has it.
     let more = until(rest.split_at(at).1, ends);
     value.extend_from_slice(more);
-    Ok((value, start + at + more.len()))
+    Ok((value.into(), start + at + more.len()))
 }

@@ -204,8 +204,10 @@ impl Lists {
         let list = place.list.get_or_insert_with(|| {
             let list = List::read(&place.at, &place.base)?;
             for row in list.iter().flat_map(|list| list.text.paths()) {
-                let file = input::below(&place.real, &input::path(row));
-                rows.entry(file).or_default().push((at, row.to_vec()));
+                let file = input::below(&place.real, &input::path(&row));
+                // Nearly all files are in one list.
+                let rows = rows.entry(file).or_insert_with(|| Vec::with_capacity(1));
+                rows.push((at, row.into_owned()));
             }
             Ok(list.map(Box::new))
         });
