@@ -57,8 +57,8 @@ impl Host {
     ///
     /// Errors of [`fat_edit::moved_out`].
     pub fn read(file: Positioned<'_>, path: &Path) -> io::Result<Option<Self>> {
-        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        Self::installed_as(file, &real)
+        let real = || fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        Ok(fat_edit::moved_out(file)?.map(|moved| Host::new(moved, &real())))
     }
 
     /// Reads a file that is installed at a path without links, or will be.
@@ -67,14 +67,14 @@ impl Host {
     ///
     /// As [`read`](Self::read).
     pub(crate) fn installed_as(file: Positioned<'_>, path: &Path) -> io::Result<Option<Self>> {
-        let directory = || path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(fat_edit::moved_out(file)?.map(|moved| Host::new(moved, path)))
+    }
+
+    fn new((marker, wrappers): (Marker, Vec<u64>), path: &Path) -> Self {
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         let variables = ["ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX"];
-        Ok(fat_edit::moved_out(file)?.map(|(marker, wrappers)| Host {
-            marker,
-            wrappers,
-            directory: directory(),
-            variables: variables.map(|name| env::var(name).ok()),
-        }))
+        let variables = variables.map(|name| env::var(name).ok());
+        Host { marker, wrappers, directory, variables }
     }
 
     /// Looks for its code for a GPU, in the packs that are there.

@@ -63,8 +63,15 @@ impl Held {
     ///
     /// One of the system; [`InvalidInput`](io::ErrorKind::InvalidInput) for a path that is not plain.
     pub fn directory(&self, relative: &Path) -> io::Result<Arc<Directory>> {
+        let names = plain(relative)?;
+        if names.len() > 1
+            && let Some(directory) = self.directory.below(relative)
+        {
+            return Ok(Arc::new(directory));
+        }
+        // Name by name, which also tells what is wrong.
         let mut directory = Arc::clone(&self.directory);
-        for name in plain(relative)? {
+        for name in names {
             let entered = directory.enter(name);
             directory = Arc::new(entered.map_err(|error| link_or(&directory, name, error))?);
         }

@@ -46,6 +46,11 @@ impl Directory {
         }
     }
 
+    /// Returns `None`: these systems cannot do that in one step.
+    pub fn below(&self, _path: &Path) -> Option<Self> {
+        None
+    }
+
     /// Makes a directory in this one.
     pub fn make(&self, name: &OsStr, _mode: u32) -> io::Result<()> {
         fs::create_dir(self.path.join(name))

@@ -57,6 +57,24 @@ impl Directory {
         Directory::new(rustix::fs::openat(&self.handle, name, flags, Mode::empty())?)
     }
 
+    /// Opens a directory below this one in one step, by a path without `..`. No symbolic link is followed. `None` if that
+    /// cannot be done, whatever the reason is.
+    #[cfg(target_os = "linux")]
+    pub fn below(&self, path: &Path) -> Option<Self> {
+        use rustix::fs::ResolveFlags;
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        // Since Linux 5.6, and some containers forbid it.
+        let handle = rustix::fs::openat2(&self.handle, path, flags(), Mode::empty(), resolve);
+        Directory::new(handle.ok()?).ok()
+    }
+
+    /// Returns `None`: other systems cannot do that in one step.
+    #[cfg(not(target_os = "linux"))]
+    pub fn below(&self, _path: &Path) -> Option<Self> {
+        None
+    }
+
     /// Makes a directory in this one, with the permissions in `mode`.
     pub fn make(&self, name: &OsStr, mode: u32) -> io::Result<()> {
         Ok(rustix::fs::mkdirat(&self.handle, name, raw(mode))?)
