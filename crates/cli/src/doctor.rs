@@ -9,11 +9,11 @@ use fat_object::{Severity, is_named_for_code};
 use gpu_packages::{TreeFault, normalized_name};
 use serde::Serialize;
 
-use crate::environment::{self, Distribution};
-use crate::limits::Limits;
 use crate::match_gpu::{File, Question};
 use crate::native;
 use crate::suggest;
+use tool_inputs::environment::{self, Distribution};
+use tool_inputs::limits::Limits;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
@@ -115,11 +115,7 @@ fn gpus(args: &Args) -> Result<Vec<Device>, String> {
 
 /// Returns the packages that are asked for, and faults that may hide some.
 fn packages(args: &Args) -> Result<(Vec<Distribution>, Vec<String>), String> {
-    let sites = match &args.prefix {
-        Some(prefix) => environment::search_path_of(prefix)?,
-        None => environment::search_path()?,
-    };
-    let (mut found, faults) = sites.distributions();
+    let (mut found, faults) = environment::distributions(args.prefix.as_deref())?;
     let wanted: Vec<String> = args.packages.iter().map(|name| normalized_name(name)).collect();
     if let Some((typed, _)) = (args.packages.iter().zip(&wanted))
         .find(|(_, name)| !found.iter().any(|one| normalized_name(one.name()) == **name))

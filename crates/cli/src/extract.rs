@@ -12,9 +12,9 @@ use device_select::{ImageFilter, PassedOver, few};
 use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
 
 use crate::complaint::Complaint;
-use crate::inputs::{Input, Inputs};
-use crate::limits::Limits;
 use crate::select::Selection;
+use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::limits::Limits;
 use tool_kit::looked::Seen;
 use tool_kit::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
 use tool_kit::parallel::Threads;

@@ -13,11 +13,11 @@ use device_select::{ImageFilter, PassedOver, SplitLibrary};
 use fat_object::{Container, Finding, Image, Summary, Visitor};
 
 use crate::complaint::{self, Complaint};
-use crate::inputs::{Input, Inputs};
-use crate::limits::Limits;
-use crate::package::HEADS;
 use crate::select::Selection;
 use row::{Hashed, Key};
+use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::limits::Limits;
+use tool_inputs::package::HEADS;
 use tool_kit::json::Array;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;

@@ -17,14 +17,14 @@ use fat_object::{FileFormat, Severity, Summary};
 use kpack::Toc;
 
 use crate::complaint::Complaint;
-use crate::inputs::{Input, Inputs, nothing};
-use crate::limits::Limits;
 use crate::native::Installed;
-use crate::package::HEADS;
 use crate::packs::answer::Answer as PackAnswer;
-use crate::packs::host::{Host, without_features};
 use crate::suggest;
 use printer::Printer;
+use tool_inputs::inputs::{Input, Inputs, nothing};
+use tool_inputs::limits::Limits;
+use tool_inputs::package::HEADS;
+use tool_inputs::split_library::{Host, without_features};
 use tool_kit::arguments::usage;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;

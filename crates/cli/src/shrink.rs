@@ -7,9 +7,9 @@ use device_select::{Device, Rule, Wanted};
 use fat_object::is_named_for_code;
 
 use crate::edit::{Editor, Options, ShortReport, Uneditable};
-use crate::limits::Limits;
 use crate::suggest;
 use crate::thin::{Permits, Thinning};
+use tool_inputs::limits::Limits;
 use tool_kit::directory::Held;
 use tool_kit::{Outcome, report};
 

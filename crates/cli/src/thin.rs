@@ -10,8 +10,8 @@ use fat_edit::EditableFile;
 use fat_object::{FileFormat, ImageInfo};
 
 use crate::edit::{Databases, Editor, Options, Subject, Uneditable, Wishes, Work};
-use crate::package::Images;
 use crate::suggest;
+use tool_inputs::package::Images;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 use tool_kit::store::Keep;

@@ -14,7 +14,7 @@ use serde::Serialize;
 use target_id::near::did_you_mean;
 
 use crate::complaint::Complaint;
-use crate::limits::{Limits, walk_open};
+use tool_inputs::limits::{Limits, walk_open};
 use tool_kit::arguments::{split, usage};
 use tool_kit::failure::Failure;
 use tool_kit::opened::Opened;

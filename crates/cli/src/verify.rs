@@ -13,10 +13,10 @@ use fat_object::{
 use gpu_packages::Verified;
 use kpack::Toc;
 
-use crate::inputs::{Input, Inputs};
-use crate::limits::Limits;
-use crate::package::HEADS;
-use crate::packs::host::{Host, without_features};
+use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::limits::Limits;
+use tool_inputs::package::HEADS;
+use tool_inputs::split_library::{Host, without_features};
 use tool_kit::looked::Seen;
 use tool_kit::style::{Out, count, show};
 use tool_kit::{Outcome, report, style};

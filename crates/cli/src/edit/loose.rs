@@ -9,9 +9,9 @@ use std::path::PathBuf;
 use device_select::{Database, LooseImage, LoosePlace, PlaceVerdict, Rule, few};
 use gpu_packages::{Member, PackageKind, checksum_names};
 
-use crate::inputs::{Input, Inputs};
-use crate::limits::Limits;
-use crate::package::Package;
+use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::limits::Limits;
+use tool_inputs::package::Package;
 use tool_kit::budget::{Account, Budget};
 use tool_kit::failure::Failure;
 use tool_kit::opened::MaxInput;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fat_edit::EditOptions;
 
 use super::wishes::Wishes;
-use crate::limits::Limits;
+use tool_inputs::limits::Limits;
 use tool_kit::destination::Destination;
 use tool_kit::parallel::Threads;
 

@@ -17,8 +17,8 @@ use gpu_packages::{
 use super::job::Job;
 use super::report::{About, FileRow, Stays};
 use super::words::{allow, explain, left_alone, no_wheel};
-use crate::inputs::Input;
-use crate::package::{HEAD, Package};
+use tool_inputs::inputs::Input;
+use tool_inputs::package::{HEAD, Package};
 use tool_kit::attributes;
 use tool_kit::budget::Budget;
 use tool_kit::failure::Failure;

@@ -5,7 +5,7 @@ use std::io;
 use super::options::Options;
 use super::report::{self, About, FileRow, Work};
 use super::words::left_alone;
-use crate::inputs::{Input, Inputs};
+use tool_inputs::inputs::{Input, Inputs};
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 use tool_kit::report::{self as messages, Message};

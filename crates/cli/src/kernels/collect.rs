@@ -7,8 +7,8 @@ use device_select::ImageFilter;
 use fat_object::{ImageInfo, KernelVisitor, Summary};
 
 use crate::complaint::Complaint;
-use crate::inputs::Input;
-use crate::limits::Limits;
+use tool_inputs::inputs::Input;
+use tool_inputs::limits::Limits;
 use tool_kit::parallel::Threads;
 
 /// The result of a walk.

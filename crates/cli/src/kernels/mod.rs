@@ -11,10 +11,10 @@ use device_code::{KernelGate, KernelRule, Measure};
 use device_select::SplitLibrary;
 
 use crate::complaint;
-use crate::inputs::{Input, Inputs};
-use crate::limits::Limits;
 use crate::select::Selection;
 use collect::{Found, Wanted};
+use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::limits::Limits;
 use tool_kit::json::Array;
 use tool_kit::looked::Seen;
 use tool_kit::store::Keep;

@@ -10,10 +10,10 @@ use serde::Serialize;
 
 use super::Args;
 use crate::complaint::{self, Complaint};
-use crate::inputs::{Input, Inputs, nothing};
-use crate::package::HEADS;
-use crate::records::{Listed, Lists};
 use crate::{native, suggest};
+use tool_inputs::inputs::{Input, Inputs, nothing};
+use tool_inputs::package::HEADS;
+use tool_inputs::records::{Listed, Lists};
 use tool_kit::Outcome;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;

@@ -6,10 +6,10 @@ use std::io;
 use device_select::{Answer, Device, FileSet, Need, Note, SplitLibrary, Support};
 
 use super::{Args, File, Question, view};
-use crate::inputs::Input;
 use crate::ls;
 use crate::packs::answer::{self, Answer as PackAnswer};
-use crate::packs::host::Host;
+use tool_inputs::inputs::Input;
+use tool_inputs::split_library::Host;
 use tool_kit::input;
 use tool_kit::json::Array;
 use tool_kit::report::note;

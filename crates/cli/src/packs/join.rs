@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use device_select::SplitLibrary;
 use fat_edit::{EditOptions, EditPlan, Join};
 
-use super::host::{Host, OpenPack};
 use super::{CODES, failed};
+use tool_inputs::split_library::{Host, OpenPack};
 use tool_kit::failure::Failure;
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::{How, Outputs};

@@ -1,7 +1,6 @@
 //! Kernel packs: libraries split into a host and packs, and joined again.
 
 pub(crate) mod answer;
-pub(crate) mod host;
 pub(crate) mod join;
 pub(crate) mod split;
 

@@ -10,7 +10,7 @@ use fat_object::Visitor;
 use kpack::Scheme;
 
 use super::CODES;
-use crate::limits::{Limits, walk_open};
+use tool_inputs::limits::{Limits, walk_open};
 use tool_kit::failure::Failure;
 use tool_kit::opened::Opened;
 use tool_kit::output::Outputs;

@@ -30,7 +30,10 @@ const NAMES: [(&str, &[&str]); 9] = [
     ("the names of members and archives", &["DeviceArchive", "Event", "Need", "PathStep"]),
     ("keys and values of an offload binary", &["ImageSpec", "OffloadBinaryEntry"]),
     ("arguments of a command line", &["HostOptions", "LinkerScript", "Options", "PlanOptions"]),
-    ("paths of files", &["Distribution", "DistributionFiles", "Member", "MemberPath", "Rewrite"]),
+    (
+        "paths of files",
+        &["Distribution", "DistributionFiles", "Lists", "Member", "MemberPath", "Rewrite"],
+    ),
     (
         "paths of files, and their hashes",
         &["InstalledNotes", "Rewritten", "Row", "Site", "TreeFault", "WheelEdit"],

@@ -39,9 +39,25 @@ const FLOORS: [(&str, &[Line]); 9] = [
             ("fat-edit", None),
             ("offload-link", None),
             ("gpu-packages", Some(&["byte-parts", "offload-codecs"])),
+            ("offload-tool-kit", Some(&["byte-parts"])),
         ],
     ),
-    ("fifth", &[("offload-tool-kit", Some(&["byte-parts"]))]),
+    (
+        "fifth",
+        &[(
+            "offload-tool-inputs",
+            Some(&[
+                "byte-parts",
+                "bundle-format",
+                "kpack",
+                "fat-object",
+                "device-select",
+                "fat-edit",
+                "gpu-packages",
+                "offload-tool-kit",
+            ]),
+        )],
+    ),
     ("sixth", &[("offload-drop-ins", None)]),
     ("roof", &[("offload-cli", None)]),
 ];

@@ -1,5 +1,6 @@
 //! Packages: the members that may hold device code.
 
+use std::fmt;
 use std::io::{self, BufReader, Read};
 use std::num::NonZeroUsize;
 use std::ops::{ControlFlow, Range};
@@ -17,14 +18,20 @@ use tool_kit::opened::Opened;
 use tool_kit::parallel;
 use tool_kit::store::{Gaps, Keep, Store};
 
-/// The first bytes of a file tell whether it is a package, and those of a member whether a walk would read it.
-pub(crate) const HEAD: usize = 512;
+/// The number of first bytes by which a file is known as a package, and a member as a file that a walk would read.
+pub const HEAD: usize = 512;
 
 /// The headers of images in members are kept, and nothing else of them.
-pub(crate) const HEADS: Keep<'static> = Keep::Needed(&Images(&|_| false));
+pub const HEADS: Keep<'static> = Keep::Needed(&Images(&|_| false));
 
 /// The images of members that are kept as a whole, by their bundle entry IDs.
-pub(crate) struct Images<'k>(pub(crate) &'k (dyn Fn(&str) -> bool + Sync));
+pub struct Images<'k>(pub &'k (dyn Fn(&str) -> bool + Sync));
+
+impl fmt::Debug for Images<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Images")
+    }
+}
 
 impl Gaps for Images<'_> {
     fn find(&self, chunk: &[u8], start: u64, is_end: bool, found: &mut Vec<Range<u64>>) -> u64 {
@@ -40,14 +47,16 @@ pub(crate) fn is_script(opened: &Opened) -> bool {
 
 /// A package that is open.
 #[derive(Debug)]
-pub(crate) struct Package {
-    pub(crate) opened: Arc<Opened>,
-    pub(crate) form: PackageForm,
+pub struct Package {
+    /// The file.
+    pub opened: Arc<Opened>,
+    /// Its form, with the members of a zip file.
+    pub form: PackageForm,
 }
 
 /// The results of a walk through a package, beside those of its members.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub struct Found {
     /// The number of all members.
     pub(crate) members: usize,
     /// The result of the comparison with checksums and records, if it was asked for.
@@ -56,11 +65,11 @@ pub(crate) struct Found {
 
 /// A function that takes the results of the work on members, and the faults of members that cannot be read, one by one
 /// and in order. It breaks where no more are wanted.
-pub(crate) type Take<'t, T> = dyn FnMut(Result<T, Fault>) -> ControlFlow<()> + 't;
+pub type Take<'t, T> = dyn FnMut(Result<T, Fault>) -> ControlFlow<()> + 't;
 
 /// Something that keeps members from being read.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub struct Fault {
     /// The member; empty for the package.
     pub(crate) path: MemberPath,
     pub(crate) error: Error,
@@ -80,7 +89,7 @@ impl Package {
     /// # Errors
     ///
     /// An error of reading; `InvalidData` for a package that is damaged.
-    pub(crate) fn of(opened: &Arc<Opened>) -> io::Result<Option<Self>> {
+    pub fn of(opened: &Arc<Opened>) -> io::Result<Option<Self>> {
         if !opened.has_path() {
             return Ok(None);
         }
@@ -125,13 +134,13 @@ impl Package {
     }
 
     /// Returns whether it is a compressed file, and not a tar file.
-    pub(crate) fn is_compressed(&self) -> bool {
+    pub fn is_compressed(&self) -> bool {
         matches!(self.form, PackageForm::Stream(PackageKind::Compressed))
     }
 
     /// Does something with each member that is a file, those of packages in the package among them, and hands over the results
     /// that are there. Members of zip archives are read by several threads, unless they are verified on the way.
-    pub(crate) fn each<T: Send>(
+    pub fn each<T: Send>(
         &self,
         (limits, budget): (&Limits, &Budget),
         verifies: bool,
@@ -203,10 +212,7 @@ impl Package {
 }
 
 /// The work on a member, which may hold its bytes.
-pub(crate) trait Work<T>:
-    Fn(&Member, &mut dyn Read, &mut Account<'_>) -> io::Result<Option<T>>
-{
-}
+pub trait Work<T>: Fn(&Member, &mut dyn Read, &mut Account<'_>) -> io::Result<Option<T>> {}
 
 impl<T, W: Fn(&Member, &mut dyn Read, &mut Account<'_>) -> io::Result<Option<T>>> Work<T> for W {}
 
@@ -302,7 +308,7 @@ pub(crate) fn store(
 }
 
 /// The most bytes of a compressed member of no known format that is scanned.
-pub(crate) const MOST_SCANNED: u64 = 64 << 20;
+const MOST_SCANNED: u64 = 64 << 20;
 
 /// Returns whether a walk looks into a file of this format.
 fn is_read(format: FileFormat, head: &[u8]) -> bool {

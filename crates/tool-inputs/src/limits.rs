@@ -6,8 +6,12 @@ use fat_object::{Summary, Visitor};
 use tool_kit::opened::{MaxInput, Opened, parse_size};
 use tool_kit::parallel::Threads;
 
-/// Walks a file that the visitor may read as well, at any position; an error if it was changed by the end.
-pub(crate) fn walk_open(
+/// Walks a file that the visitor may read as well, at any position.
+///
+/// # Errors
+///
+/// Errors of reading, and of the visitor; an error if the file was changed by the end.
+pub fn walk_open(
     file: &Opened,
     (limits, options): (&Limits, &fat_object::Options),
     threads: Threads,
@@ -22,9 +26,10 @@ pub(crate) fn walk_open(
 
 /// The options that bound threads, and what is decompressed and copied, shared by the commands.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     #[command(flatten)]
-    pub(crate) threads: Threads,
+    /// The threads that read files.
+    pub threads: Threads,
     /// Limit decompressed data held at one time (default: 2G)
     ///
     /// One limit for all levels of packages, members and bundles, and for new members of a zip file. Threads that read
@@ -40,31 +45,32 @@ pub(crate) struct Limits {
     #[arg(long)]
     no_scan: bool,
     #[command(flatten)]
-    pub(crate) max_input: MaxInput,
+    /// The most bytes of standard input and of pipes.
+    pub max_input: MaxInput,
 }
 
 impl Limits {
     /// Returns the options of a walk, for a file of any length.
-    pub(crate) fn options(&self) -> fat_object::Options {
+    pub fn options(&self) -> fat_object::Options {
         fat_object::Options::default()
             .with_max_decompressed(self.held_of(u64::MAX))
             .with_scan(!self.no_scan)
     }
 
     /// Returns the most bytes that are held at one time beside a file of this length.
-    pub(crate) fn held_of(&self, len: u64) -> u64 {
+    pub fn held_of(&self, len: u64) -> u64 {
         let default = || gpu_packages::Options::default().held_of(len);
         self.max_decompressed.unwrap_or_else(default)
     }
 
     /// Returns the same options for a file of this length.
-    pub(crate) fn for_file(&self, options: &fat_object::Options, len: u64) -> fat_object::Options {
+    pub fn for_file(&self, options: &fat_object::Options, len: u64) -> fat_object::Options {
         let held = self.held_of(len).min(options.max_decompressed());
         options.clone().with_max_decompressed(held)
     }
 
     /// Returns the options for a package of this length.
-    pub(crate) fn for_package(&self, len: u64) -> gpu_packages::Options {
+    pub fn for_package(&self, len: u64) -> gpu_packages::Options {
         gpu_packages::Options::default().with_max_held(self.held_of(len))
     }
 }

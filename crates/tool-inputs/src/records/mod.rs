@@ -21,14 +21,14 @@ use gpu_packages::{lists_in, sites_in};
 use crate::environment::{Environment, root_and_base, slashed};
 use crate::inputs::Input;
 use list::List;
-pub(crate) use rows::Listed;
+pub use rows::Listed;
 use tool_kit::input;
 use tool_kit::listed::{self, Journal};
 use tool_kit::report::{self, Message};
 
 /// The lists of all files that are edited, found when they are needed.
 #[derive(Debug, Default)]
-pub(crate) struct Lists {
+pub struct Lists {
     places: Vec<ListedPlace>,
     /// Each directory, and those with distributions of the environment that it is.
     bases: HashMap<PathBuf, Vec<PathBuf>>,
@@ -54,13 +54,13 @@ struct ListedPlace {
 
 impl Lists {
     /// Allows to change lists that are signed, whose signatures are removed.
-    pub(crate) fn dropping_signatures(drops_signatures: bool) -> Self {
+    pub fn dropping_signatures(drops_signatures: bool) -> Self {
         Lists { drops_signatures, ..Lists::default() }
     }
 
     /// Finds the lists above these files. If some are written, those with journals that interrupted runs left are corrected as
     /// well.
-    pub(crate) fn find(&mut self, files: &[Input], is_written: bool) {
+    pub fn find(&mut self, files: &[Input], is_written: bool) {
         let (mut known, mut asked) = (HashSet::new(), HashSet::new());
         for file in files {
             let Some(real) = file.real() else { continue };
@@ -81,7 +81,7 @@ impl Lists {
 
     /// Writes all lists again in which rows are to be corrected, if files are written. Returns what is to be said about the
     /// lists that were needed.
-    pub(crate) fn finish(&mut self, is_written: bool) -> Vec<Message> {
+    pub fn finish(&mut self, is_written: bool) -> Vec<Message> {
         let mut said = Vec::new();
         for place in &mut self.places {
             let finished = match &mut place.list {
@@ -112,7 +112,7 @@ impl Lists {
     }
 
     /// Notes in the journals that many files are about to be deleted. A failure is said when the file notes it itself, and fails again.
-    pub(crate) fn note_deletions(&mut self, files: &[&Input]) {
+    pub fn note_deletions(&mut self, files: &[&Input]) {
         let mut by_list: BTreeMap<usize, BTreeSet<Vec<u8>>> = BTreeMap::new();
         for (at, row) in files.iter().flat_map(|file| self.rows_of(file)) {
             by_list.entry(at).or_default().insert(row);

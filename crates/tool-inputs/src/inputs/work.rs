@@ -277,12 +277,41 @@ impl Input {
     }
 
     /// Returns the text about a fault of a package.
-    pub(crate) fn fault(&self, Fault { path, error }: &Fault) -> String {
+    fn fault(&self, Fault { path, error }: &Fault) -> String {
         let package = input::display(&self.path);
         if path.is_empty() {
             format!("{package}: {error}")
         } else {
             format!("{package}:{}: {error}", path.to_string_lossy())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_means_a_member_and_all_below_it() {
+        let place = tempfile::tempdir().unwrap();
+        let package = place.path().join("a.whl");
+        fs::write(&package, "").unwrap();
+        let file =
+            |end: &str| Input::of_argument(0, Path::new(&format!("{}{end}", package.display())));
+        let all = file("");
+        assert_eq!(
+            (all.is_member(), all.means("x"), all.is_concerned("x")),
+            (false, Some(false), true)
+        );
+        let lib = file(":lib/");
+        assert_eq!((lib.path(), lib.is_member()), (&*package, true));
+        let meant = ["lib", "lib/x.so", "lib:x", "library", "x"].map(|path| lib.means(path));
+        assert_eq!(meant, [Some(true), Some(false), Some(false), None, None]);
+        let inner = file(":b.tar:x.so");
+        let concerned =
+            ["", "b.tar", "b.tar:x.so", "b", "b.tar:y.so"].map(|path| inner.is_concerned(path));
+        assert_eq!(concerned, [true, true, true, false, false]);
+        let none = Input::of_argument(0, &place.path().join("none:x"));
+        assert!(!none.is_member());
     }
 }

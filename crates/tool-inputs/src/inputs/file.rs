@@ -12,7 +12,7 @@ use kpack::Toc;
 
 use crate::limits::{Limits, walk_open};
 use crate::package::Package;
-use crate::packs::host::{Host, read_tables};
+use crate::split_library::{Host, read_tables};
 use tool_kit::directory::Held;
 use tool_kit::input;
 use tool_kit::looked::Seen;
@@ -24,7 +24,7 @@ use tool_kit::store::Store;
 
 /// A file to look into.
 #[derive(Clone, Debug)]
-pub(crate) struct Input {
+pub struct Input {
     pub(super) path: PathBuf,
     /// Its name in messages.
     pub(super) name: String,
@@ -71,7 +71,7 @@ pub(super) struct Root {
 
 impl Input {
     /// Returns a file that is named.
-    pub(crate) fn named(path: &Path) -> Self {
+    pub(super) fn named(path: &Path) -> Self {
         Input {
             path: path.to_owned(),
             name: input::display(path),
@@ -115,7 +115,7 @@ impl Input {
     }
 
     /// Returns whether it is a member of a package that an argument names.
-    pub(crate) fn is_member(&self) -> bool {
+    pub fn is_member(&self) -> bool {
         self.member().is_some()
     }
 
@@ -141,22 +141,22 @@ impl Input {
     }
 
     /// Returns whether it was found below a directory that the user named.
-    pub(crate) fn is_below(&self) -> bool {
+    pub fn is_below(&self) -> bool {
         self.root().is_some()
     }
 
     /// Returns the name for messages.
-    pub(crate) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the path.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns the path of the file without links.
-    pub(crate) fn real(&self) -> Option<PathBuf> {
+    pub fn real(&self) -> Option<PathBuf> {
         match &self.origin {
             Origin::Below(root, relative) => Some(root.real.as_ref()?.join(relative)),
             _ => fs::canonicalize(&self.path).ok(),
@@ -164,7 +164,7 @@ impl Input {
     }
 
     /// Returns what all inputs have in common that are the same file, under this name or another.
-    pub(crate) fn identity(&self) -> Result<(u64, u64), Option<PathBuf>> {
+    pub fn identity(&self) -> Result<(u64, u64), Option<PathBuf>> {
         let stamp = match &self.origin {
             Origin::Below(root, relative) => {
                 root.held.look(relative).ok().flatten().map(|entry| entry.stamp)
@@ -185,12 +185,17 @@ impl Input {
     }
 
     /// Returns whether the user named the file. Nothing is said of others if they hold no device code.
-    pub(crate) fn is_named(&self) -> bool {
+    pub fn is_named(&self) -> bool {
         self.is_named
     }
 
     /// Opens the file, or returns the open one. Files below a directory are opened in it, without following links.
-    pub(crate) fn open(&self, max: MaxInput) -> io::Result<Arc<Opened>> {
+    ///
+    /// # Errors
+    ///
+    /// Errors of the system; an error for a device, for a pipe with more bytes than `max`, and below a directory for all but
+    /// regular files.
+    pub fn open(&self, max: MaxInput) -> io::Result<Arc<Opened>> {
         match &self.opened {
             Some(Ok(opened)) => return Ok(Arc::clone(opened)),
             Some(Err(error)) => {
@@ -210,25 +215,33 @@ impl Input {
     }
 
     /// Returns the same file, open until this is dropped.
-    pub(crate) fn opened(&self, max: MaxInput) -> Input {
+    pub(super) fn opened(&self, max: MaxInput) -> Input {
         self.held(self.open(max))
     }
 
     /// Returns the same file, as it was opened.
-    pub(crate) fn held(&self, opened: io::Result<Arc<Opened>>) -> Input {
+    pub fn held(&self, opened: io::Result<Arc<Opened>>) -> Input {
         Input { opened: Some(opened.map_err(Arc::new)), ..self.clone() }
     }
 
     /// Returns the file as an output that replaces it: in its directory, whatever its path leads to by now.
-    pub(crate) fn output(&self) -> io::Result<Name> {
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be opened.
+    pub fn output(&self) -> io::Result<Name> {
         match &self.origin {
             Origin::Below(root, relative) => Name::found(&root.held, relative),
             _ => Ok(Name::Typed(self.path.clone())),
         }
     }
 
-    /// Walks the file; an error if it was changed by the end.
-    pub(crate) fn walk(
+    /// Walks the file, with at most the bytes of decompressed data that `limits` and `options` allow.
+    ///
+    /// # Errors
+    ///
+    /// Errors of opening and reading the file, and of the visitor; an error if the file was changed by the end.
+    pub fn walk(
         &self,
         limits: &Limits,
         options: &fat_object::Options,
@@ -249,7 +262,11 @@ impl Input {
     }
 
     /// Reads something of the file.
-    pub(crate) fn with_reader<T>(
+    ///
+    /// # Errors
+    ///
+    /// Errors of opening the file, and of `read`.
+    pub fn with_reader<T>(
         &self,
         max: MaxInput,
         read: impl FnOnce(&mut dyn ReadSeek) -> io::Result<T>,
@@ -262,7 +279,7 @@ impl Input {
 
     /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is not
     /// one.
-    pub(crate) fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {
+    pub fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {
         let (path, tables) = match &self.origin {
             Origin::Member { installed, store: Some((store, _)), .. } => {
                 (installed.clone(), read_tables(store.reader()))
@@ -273,7 +290,7 @@ impl Input {
     }
 
     /// Takes its bytes: what is left is only for messages.
-    pub(crate) fn take_bytes(&mut self) -> Option<Arc<Store>> {
+    pub fn take_bytes(&mut self) -> Option<Arc<Store>> {
         self.opened = None;
         match &mut self.origin {
             Origin::Member { store, .. } => store.take().map(|(store, _)| store),
@@ -282,12 +299,16 @@ impl Input {
     }
 
     /// Returns whether it is a member of a package, which an argument names or not.
-    pub(crate) fn is_in_package(&self) -> bool {
+    pub fn is_in_package(&self) -> bool {
         self.store().is_some()
     }
 
     /// Opens a file that it names, as a thin archive does.
-    pub(crate) fn open_thin_member(&self, name: &[u8]) -> io::Result<File> {
+    ///
+    /// # Errors
+    ///
+    /// Errors of opening; [`Unsupported`](ErrorKind::Unsupported) for a member of a package.
+    pub fn open_thin_member(&self, name: &[u8]) -> io::Result<File> {
         if self.is_in_package() {
             return Err(ErrorKind::Unsupported.into());
         }
@@ -295,17 +316,17 @@ impl Input {
     }
 
     /// Returns the bytes of a member of a package, which were all kept in a file.
-    pub(crate) fn as_member(&self) -> Option<&File> {
+    pub fn as_member(&self) -> Option<&File> {
         self.store().and_then(|(store, _)| store.file())
     }
 
     /// Returns the package that the file is, if it is one.
-    pub(crate) fn as_package(&self, max: MaxInput) -> io::Result<Option<Package>> {
+    pub(super) fn as_package(&self, max: MaxInput) -> io::Result<Option<Package>> {
         Package::of(&self.open(max)?)
     }
 
     /// Returns the name of the package that a member was found in, as the user named it.
-    pub(crate) fn package(&self) -> Option<&str> {
+    pub fn package(&self) -> Option<&str> {
         match &self.origin {
             Origin::Member { package, .. } => package.as_deref(),
             _ => None,
@@ -313,7 +334,7 @@ impl Input {
     }
 
     /// Returns the result of the check of a package, if it is one as a whole.
-    pub(crate) fn verified(&self) -> Option<&io::Result<Verified>> {
+    pub fn verified(&self) -> Option<&io::Result<Verified>> {
         match &self.origin {
             Origin::WholePackage(verified) => Some(verified),
             _ => None,
@@ -321,18 +342,18 @@ impl Input {
     }
 
     /// Returns what was seen in a file that has nothing to show and was not named, so nothing is printed.
-    pub(crate) fn passed_over(&self, shows: bool, summary: &io::Result<Summary>) -> Option<Seen> {
+    pub fn passed_over(&self, shows: bool, summary: &io::Result<Summary>) -> Option<Seen> {
         let summary = summary.as_ref().ok().filter(|summary| summary.findings == 0)?;
         (!self.is_named && !shows).then(|| nothing(summary))
     }
 
     /// Returns whether it is a kernel pack that was found by a split library.
-    pub(crate) fn is_pack_of_library(&self) -> bool {
+    pub fn is_pack_of_library(&self) -> bool {
         matches!(self.origin, Origin::PackOf(_))
     }
 
     /// Returns what a library says whose device code is in kernel packs; `None` for another file.
-    pub(crate) fn split_host(&self) -> Option<Arc<Host>> {
+    pub fn split_host(&self) -> Option<Arc<Host>> {
         match &self.origin {
             Origin::PackOf(_) => return None,
             Origin::Member { installed, store: Some((store, _)), .. } => {
@@ -350,7 +371,7 @@ impl Input {
 }
 
 /// Returns what was seen in a file without anything to show.
-pub(crate) fn nothing(summary: &Summary) -> Seen {
+pub fn nothing(summary: &Summary) -> Seen {
     if summary.format.may_hold_unread_code() {
         Seen::Unread(summary.format.to_string())
     } else {

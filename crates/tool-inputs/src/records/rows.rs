@@ -17,14 +17,16 @@ use tool_kit::report;
 type Row<T> = (usize, Vec<u8>, T);
 
 /// A file that may have rows in lists. Other threads use the lists while its bytes are read.
-pub(crate) struct Listed<'l> {
+#[derive(Debug)]
+pub struct Listed<'l> {
     lists: &'l Mutex<Lists>,
     /// The rows that are to be corrected once the file is there.
     pending: Vec<Row<Option<FileHashes>>>,
 }
 
 impl<'l> Listed<'l> {
-    pub(crate) fn new(lists: &'l Mutex<Lists>) -> Self {
+    /// Returns a file that may have rows in these lists.
+    pub fn new(lists: &'l Mutex<Lists>) -> Self {
         Listed { lists, pending: Vec::new() }
     }
 
@@ -53,7 +55,7 @@ impl<'l> Listed<'l> {
     /// # Errors
     ///
     /// One of reading the file; an error if a list is signed and signatures are not to be dropped.
-    pub(crate) fn compare(&self, file: &Input, contents: Option<&File>) -> io::Result<Vec<String>> {
+    pub fn compare(&self, file: &Input, contents: Option<&File>) -> io::Result<Vec<String>> {
         let rows = self.lock().rows_of(file);
         self.lock().check_signatures(&rows)?;
         let mut faults = if rows.is_empty() { self.lock().unread(file) } else { Vec::new() };
@@ -66,8 +68,12 @@ impl<'l> Listed<'l> {
         Ok(faults)
     }
 
-    /// Notes in the journals what the file is about to become.
-    pub(crate) fn note(&mut self, file: &Input, new: Option<&File>) -> io::Result<()> {
+    /// Notes in the journals what the file is about to become; `None` if it is about to be deleted.
+    ///
+    /// # Errors
+    ///
+    /// Errors of reading the new file, and of writing a journal, which is named.
+    pub fn note(&mut self, file: &Input, new: Option<&File>) -> io::Result<()> {
         let rows = self.lock().rows_of(file);
         let rows: Vec<Row<Option<FileHashes>>> = match new {
             Some(new) => {
@@ -90,7 +96,7 @@ impl<'l> Listed<'l> {
     }
 
     /// Has the rows corrected that were noted last: the file is there.
-    pub(crate) fn is_written(&mut self) {
+    pub fn is_written(&mut self) {
         let mut lists = self.lock();
         for (at, row, new) in self.pending.drain(..) {
             if let Some(list) = lists.list(at) {
@@ -100,7 +106,7 @@ impl<'l> Listed<'l> {
     }
 
     /// Returns how the size of a file that stays differs from its rows, which stay as well.
-    pub(crate) fn unchanged(&self, file: &Input, size: u64) -> Vec<String> {
+    pub fn unchanged(&self, file: &Input, size: u64) -> Vec<String> {
         let mut faults = Vec::new();
         let rows = self.lock().rows_of(file);
         for (at, row) in rows {
@@ -112,7 +118,7 @@ impl<'l> Listed<'l> {
     }
 
     /// Returns the distributions that have the file: the path of each list, and the name.
-    pub(crate) fn distributions(&self, file: &Input) -> BTreeSet<(PathBuf, String)> {
+    pub fn distributions(&self, file: &Input) -> BTreeSet<(PathBuf, String)> {
         let rows = self.lock().rows_of(file);
         let mut lists = self.lock();
         rows.iter().filter_map(|(at, _)| lists.list(*at).map(|list| list.names())).collect()

@@ -15,7 +15,7 @@ use tool_kit::directory::{Held, Kind};
 use tool_kit::{input, python, report};
 
 /// A distribution that is installed.
-pub(crate) type Distribution = gpu_packages::Distribution<Environment>;
+pub type Distribution = gpu_packages::Distribution<Environment>;
 
 const LEADS_OUT: &str = "leads out of the environment, and is not looked into";
 /// The most bytes of files that name directories.
@@ -23,16 +23,16 @@ const MOST_OF_TEXT: u64 = 16 << 20;
 
 /// An environment, or another directory. Errors have no numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Environment(pub(crate) Held);
+pub struct Environment(pub(crate) Held);
 
 impl Environment {
     /// Returns a file in it, which is opened without following links.
-    pub(crate) fn input(&self, path: &[u8]) -> Input {
+    pub fn input(&self, path: &[u8]) -> Input {
         Input::found_in(&self.0, &input::path(path))
     }
 
     /// Returns the text of a fault in it.
-    pub(crate) fn text(&self, TreeFault { path, text, names, .. }: &TreeFault) -> String {
+    pub fn text(&self, TreeFault { path, text, names, .. }: &TreeFault) -> String {
         let path = self.0.path_of(&input::path(path));
         let names = if names.is_empty() { String::new() } else { format!(": {}", few(names)) };
         format!("{}: {text}{names}", path.display())
@@ -75,19 +75,28 @@ fn entry(kind: Kind) -> EntryKind {
 
 /// Directories with distributions, in the order in which Python searches them.
 #[derive(Debug, Default)]
-pub(crate) struct Sites {
+struct Sites {
     sites: Vec<Site<Environment>>,
     known: HashSet<PathBuf>,
     /// Directories that cannot be looked into.
     faults: Vec<String>,
 }
 
-/// Returns the directories in which the Python of this environment finds distributions.
+/// Returns the distributions of an environment that is given, or of the environment of this Python, by name; and the faults of
+/// directories.
 ///
 /// # Errors
 ///
-/// There is no Python, or it fails.
-pub(crate) fn search_path() -> Result<Sites, String> {
+/// There is no environment; without `prefix` also: there is no Python, or it fails.
+pub fn distributions(prefix: Option<&Path>) -> Result<(Vec<Distribution>, Vec<String>), String> {
+    let Sites { sites, faults, .. } = prefix.map_or_else(search_path, search_path_of)?;
+    let (found, more) = gpu_packages::distributions(&sites);
+    let more = more.iter().filter_map(|(at, fault)| Some(sites.get(*at)?.tree.text(fault)));
+    Ok((found, faults.into_iter().chain(more).collect()))
+}
+
+/// Returns the directories in which the Python of this environment finds distributions.
+fn search_path() -> Result<Sites, String> {
     let printed = python::search_path()
         .map_err(|error| format!("{error}; give the environment with --prefix DIR"))?;
     let mut sites = Sites::default();
@@ -104,11 +113,7 @@ pub(crate) fn search_path() -> Result<Sites, String> {
 }
 
 /// Returns the directories with distributions of an environment that is given: below its prefix, or itself.
-///
-/// # Errors
-///
-/// There is none.
-pub(crate) fn search_path_of(prefix: &Path) -> Result<Sites, String> {
+fn search_path_of(prefix: &Path) -> Result<Sites, String> {
     let mut found = python::directories_in(prefix);
     let is_itself = found.is_empty()
         && Held::open(prefix).is_ok_and(|held| has_distributions(&Environment(held)));
@@ -122,9 +127,8 @@ pub(crate) fn search_path_of(prefix: &Path) -> Result<Sites, String> {
         ));
     }
     let mut sites = Sites::default();
-    let is_here = prefix.as_os_str().is_empty();
-    let real = fs::canonicalize(if is_here { Path::new(".") } else { prefix });
-    let real = real.map_err(|error| format!("{}: {}", prefix.display(), report::reason(&error)))?;
+    let real = real(prefix)
+        .map_err(|error| format!("{}: {}", prefix.display(), report::reason(&error)))?;
     for path in &found {
         if fs::canonicalize(path).is_ok_and(|path| !path.starts_with(&real)) {
             sites.faults.push(format!("{}: {LEADS_OUT}", path.display()));
@@ -185,26 +189,21 @@ impl Sites {
             }
         }
     }
-
-    /// Returns the distributions, by name, and the faults of directories.
-    pub(crate) fn distributions(self) -> (Vec<Distribution>, Vec<String>) {
-        let (found, faults) = gpu_packages::distributions(&self.sites);
-        let faults =
-            faults.iter().filter_map(|(at, fault)| Some(self.sites.get(*at)?.tree.text(fault)));
-        (found, self.faults.iter().cloned().chain(faults).collect())
-    }
 }
 
 /// Opens a directory with distributions. `real` is its path without links.
 fn open(path: &Path, real: &Path) -> io::Result<Site<Environment>> {
     let (environment, base) = root_and_base(real);
     // Messages name the directory as it was given.
-    let root = path.ancestors().nth(base.components().count()).filter(|root| {
-        fs::canonicalize(if root.as_os_str().is_empty() { Path::new(".") } else { root })
-            .is_ok_and(|root| root == environment)
-    });
+    let root = path.ancestors().nth(base.components().count());
+    let root = root.filter(|root| self::real(root).is_ok_and(|root| root == environment));
     let tree = Environment(Held::open(root.unwrap_or(environment))?);
     Ok(Site { tree, base: slashed(base) })
+}
+
+/// Returns the path of a directory without links. An empty path means the current directory.
+fn real(directory: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })
 }
 
 /// Splits the path of a directory with distributions, which has no links: the environment that it is a part of, and its place
@@ -216,7 +215,7 @@ pub(crate) fn root_and_base(real: &Path) -> (&Path, &Path) {
 }
 
 /// Returns a relative path with `/` between its names.
-pub(crate) fn slashed(path: &Path) -> Vec<u8> {
+pub fn slashed(path: &Path) -> Vec<u8> {
     let names: Vec<_> = path.iter().map(|name| input::bytes(OsString::from(name))).collect();
     names.join(&b'/')
 }

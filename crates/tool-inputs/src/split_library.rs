@@ -20,7 +20,7 @@ use tool_kit::{input, report, style};
 
 /// A library without its device code.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub struct Host {
     marker: Marker,
     wrappers: Vec<u64>,
     /// Paths of packs count from here.
@@ -56,7 +56,7 @@ impl Host {
     /// # Errors
     ///
     /// Errors of [`fat_edit::moved_out`].
-    pub(crate) fn read(file: Positioned<'_>, path: &Path) -> io::Result<Option<Self>> {
+    pub fn read(file: Positioned<'_>, path: &Path) -> io::Result<Option<Self>> {
         let real = || fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         Ok(fat_edit::moved_out(file)?.map(|moved| Host::new(moved, &real())))
     }
@@ -78,7 +78,7 @@ impl Host {
     }
 
     /// Looks for its code for a GPU, in the packs that are there.
-    pub(crate) fn answer(&self, gpu: &Device) -> PackAnswer<PathBuf> {
+    pub fn answer(&self, gpu: &Device) -> PackAnswer<PathBuf> {
         PackAnswer::new(self, gpu, &mut |path| {
             let pack = path.exists().then(|| OpenPack::open(path))?;
             Some(pack.map(|pack| Arc::new(pack.tables.into_toc())))
@@ -98,7 +98,7 @@ impl Host {
     /// # Errors
     ///
     /// The patterns lead to too many entries of directories.
-    pub(crate) fn packs(&self) -> Result<Vec<PathBuf>, String> {
+    pub fn packs(&self) -> Result<Vec<PathBuf>, String> {
         let Variables { list, prefix, .. } = self.variables();
         let named = search::patterns(&[], list, prefix);
         let of_library = self.patterns().into_iter().skip(named.len());
@@ -122,7 +122,11 @@ impl Host {
 
     /// Checks that the packs that are there can be read. Returns what is wrong, or what the library is: which wrappers have code
     /// depends on the targets of the packs that are there.
-    pub(crate) fn check(&self) -> Result<String, Vec<String>> {
+    ///
+    /// # Errors
+    ///
+    /// Each pack that cannot be read, or the wrapper for which no pack has code.
+    pub fn check(&self) -> Result<String, Vec<String>> {
         let (name, mut faults, mut tables) =
             (self.marker.kernel_name(), Vec::new(), BTreeMap::new());
         for path in self.packs().map_err(|error| vec![error])? {
@@ -148,17 +152,18 @@ impl Host {
 }
 
 /// Returns the path of the pack for the same processor without features.
-pub(crate) fn without_features(path: &Path) -> Option<PathBuf> {
+pub fn without_features(path: &Path) -> Option<PathBuf> {
     let plain = search::without_features(path.file_name()?.to_str()?)?;
     Some(path.with_file_name(plain))
 }
 
 /// A pack that is open.
 #[derive(Debug)]
-pub(crate) struct OpenPack {
-    pub(crate) path: PathBuf,
-    pub(crate) file: File,
-    pub(crate) tables: Tables,
+pub struct OpenPack {
+    path: PathBuf,
+    /// The file, at any position.
+    pub file: File,
+    tables: Tables,
 }
 
 /// Reads the tables of a pack.
@@ -182,7 +187,7 @@ impl OpenPack {
     /// # Errors
     ///
     /// Errors of reading, and errors of the pack.
-    pub(crate) fn open(path: &Path) -> Result<Self, String> {
+    pub fn open(path: &Path) -> Result<Self, String> {
         let open = || {
             let file = open_regular(path).map_err(|error| report::reason(&error))?;
             let tables = read_tables(Positioned::new(&file))?;
@@ -196,7 +201,7 @@ impl OpenPack {
     /// # Errors
     ///
     /// Errors of reading.
-    pub(crate) fn input(&self) -> io::Result<PackInput<'_>> {
+    pub fn input(&self) -> io::Result<PackInput<'_>> {
         let source = Source::new(Positioned::new(&self.file))?;
         Ok(PackInput::new(input::display(&self.path), &self.tables, source))
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use device_select::few;
 
 use crate::limits::Limits;
-pub(crate) use file::{Input, nothing};
+pub use file::{Input, nothing};
 use file::{Origin, Root};
 use tool_kit::budget::Budget;
 use tool_kit::directory::Held;
@@ -23,9 +23,9 @@ use tool_kit::store::Keep;
 use tool_kit::{input, report};
 use work::{Looking, Scope};
 
-/// The files of all arguments.
+/// The files of all arguments, in order.
 #[derive(Debug)]
-pub(crate) struct Inputs {
+pub struct Inputs {
     files: Vec<Input>,
     /// The arguments that are directories.
     directories: Vec<(usize, String)>,
@@ -42,7 +42,7 @@ impl Inputs {
     /// be read.
     ///
     /// Links below a directory are not followed: what they lead to is looked into where it lies, if it lies there.
-    pub(crate) fn find(arguments: &[PathBuf]) -> Self {
+    pub fn find(arguments: &[PathBuf]) -> Self {
         let mut found = Inputs {
             files: Vec::new(),
             directories: Vec::new(),
@@ -67,12 +67,12 @@ impl Inputs {
     }
 
     /// Sets the words for what is looked for in directories: a note says that it is not there.
-    pub(crate) fn seeking(self, sought: &'static str) -> Self {
+    pub fn seeking(self, sought: &'static str) -> Self {
         Inputs { sought, ..self }
     }
 
     /// Has each package compared with its checksums and records, too: its result comes before those of its members.
-    pub(crate) fn verifying(self) -> Self {
+    pub fn verifying(self) -> Self {
         Inputs { verifies: true, ..self }
     }
 
@@ -97,7 +97,7 @@ impl Inputs {
     }
 
     /// Opens the only file, and keeps it open; returns whether there is only one, and it is not a package.
-    pub(crate) fn open_only(&mut self, max: MaxInput) -> bool {
+    pub fn open_only(&mut self, max: MaxInput) -> bool {
         if self.are_many() {
             return false;
         }
@@ -108,40 +108,44 @@ impl Inputs {
     }
 
     /// Returns all files, in order.
-    pub(crate) fn files(&self) -> &[Input] {
+    pub fn files(&self) -> &[Input] {
         &self.files
     }
 
     /// Returns the names of the arguments.
-    pub(crate) fn names(&self) -> String {
+    pub fn names(&self) -> String {
         let named = self.files.iter().filter(|file| file.is_named).map(Input::name);
         few(named.chain(self.directories.iter().map(|(_, name)| &**name)))
     }
 
     /// Returns the first argument that is a directory.
-    pub(crate) fn first_directory(&self) -> Option<&str> {
+    pub fn first_directory(&self) -> Option<&str> {
         self.directories.first().map(|(_, name)| &**name)
     }
 
     /// Returns the directory among the arguments that leads to a file; empty if none does.
-    pub(crate) fn directory_of(&self, file: &Input) -> &str {
+    pub fn directory_of(&self, file: &Input) -> &str {
         let directory = self.directories.iter().find(|(root, _)| *root == file.root);
         directory.map_or("", |(_, name)| name)
     }
 
     /// Returns whether some could not be found.
-    pub(crate) fn have_faults(&self) -> bool {
+    pub fn have_faults(&self) -> bool {
         self.has_faults
     }
 
     /// Returns whether an argument is more than one file.
-    pub(crate) fn are_many(&self) -> bool {
+    pub fn are_many(&self) -> bool {
         self.files.len() > 1 || !self.directories.is_empty()
     }
 
     /// Does something with each file, by several threads, and hands the results over in order, here. A line shows on a
     /// terminal if it takes long. Members of packages are read up to what the work needs: `keep` says what that is.
-    pub(crate) fn look<R: Send>(
+    ///
+    /// # Errors
+    ///
+    /// The first error of `take`. Files and members that cannot be read are errors that are printed.
+    pub fn look<R: Send>(
         &self,
         (limits, keep): (&Limits, Keep<'_>),
         doing: &str,

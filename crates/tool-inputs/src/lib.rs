@@ -1,0 +1,11 @@
+//! The inputs of tools: named files, all files below directories, members of packages, kernel packs of libraries, and
+//! installed environments with the records of their files. Made for the tools of this workspace, and no stable API.
+
+#![forbid(unsafe_code)]
+
+pub mod environment;
+pub mod inputs;
+pub mod limits;
+pub mod package;
+pub mod records;
+pub mod split_library;
