@@ -54,6 +54,9 @@ impl fmt::Debug for Record {
     }
 }
 
+/// The value of a field, without quotes, and its place.
+type Field<'t> = (Cow<'t, [u8]>, Range<usize>);
+
 /// A row of a [`Record`].
 #[derive(Clone, Debug, Default)]
 pub struct Row<'r> {
@@ -67,7 +70,7 @@ pub struct Row<'r> {
 impl<'r> Row<'r> {
     /// Reads the row that starts here, and returns where the next one does; `None` for a blank line.
     fn read(text: &'r [u8], start: usize) -> Result<(Option<Self>, usize), Error> {
-        let mut fields: [Option<(Cow<'_, [u8]>, Range<usize>)>; 3] = [const { None }; 3];
+        let mut fields: [Option<Field<'_>>; 3] = [const { None }; 3];
         let (mut at, mut places) = (start, fields.iter_mut());
         loop {
             let (value, end) = field(text, at)?;
@@ -92,7 +95,7 @@ impl<'r> Row<'r> {
             _ => None,
         };
         // A row may lack hash and size.
-        let value = |field: Option<(Cow<'r, [u8]>, _)>| field.map(|(value, _)| value);
+        let value = |field: Option<Field<'r>>| field.map(|(value, _)| value);
         let row = Row {
             path: value(path).unwrap_or_default(),
             hash: value(hash).unwrap_or_default(),
