@@ -33,7 +33,10 @@ pub(crate) trait Reporter {
     /// Notes that something failed, and was said.
     fn fail(&mut self);
 
-    /// Returns whether something failed by now. Then no file is deleted.
+    /// Returns whether something failed by now, and was said.
+    fn has_failed(&self) -> bool;
+
+    /// Returns whether all is well by now. If not, no file is deleted.
     fn outcome(&self) -> Outcome;
 
     /// Ends the report, after all files and lists are written. Some files may have been found in directories.
@@ -82,6 +85,10 @@ impl Reporter for FullReport<'_> {
 
     fn fail(&mut self) {
         self.outcome = Outcome::Faults;
+    }
+
+    fn has_failed(&self) -> bool {
+        self.outcome == Outcome::Faults
     }
 
     fn outcome(&self) -> Outcome {

@@ -187,6 +187,10 @@ impl Reporter for ShortReport<'_> {
         self.has_failed = true;
     }
 
+    fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
     fn outcome(&self) -> Outcome {
         let is_well = self.shrunk.has_code() && !self.has_failed;
         if is_well { Outcome::Clean } else { Outcome::Faults }
