@@ -46,6 +46,8 @@ pub struct Shrunk {
     more: u64,
     holes: u64,
     changed: usize,
+    /// Names of files with several names that get files of their own, but for the first of each file.
+    split: usize,
     deleted: usize,
     packages: usize,
     tally: Tally,
@@ -97,6 +99,7 @@ impl Shrunk {
             more: 0,
             holes: 0,
             changed: 0,
+            split: 0,
             deleted: 0,
             packages: 0,
             tally: Tally::default(),
@@ -127,6 +130,11 @@ impl Shrunk {
     /// Counts a file, or a member of a package, that lost code.
     pub fn count_changed(&mut self) {
         self.changed += 1;
+    }
+
+    /// Counts a further name of a file (hard link) that gets a file of its own: a [`resize`](Self::resize) from 0 bytes.
+    pub fn count_split(&mut self) {
+        self.split += 1;
     }
 
     /// Counts a file, or a member of a package, that is deleted.
@@ -245,10 +253,11 @@ impl Shrunk {
             return format!("nothing to remove from {}", unit.with_name(before));
         }
         let removed = match before.checked_sub(after) {
-            Some(0) => String::new(),
-            Some(less) => format!("{} of ", Unit::of(less).with_name(less)),
-            None => format!("-{} of ", Unit::of(after - before).with_name(after - before)),
+            Some(less @ 1..) => format!("{} of ", Unit::of(less).with_name(less)),
+            _ => String::new(),
         };
+        let more = after.checked_sub(before).filter(|&more| more > 0);
+        let more = more.map(|more| Unit::of(more).with_name(more));
         let are = if is_plan { "would be removed" } else { "removed" };
         let holes = match (self.holes, is_plan) {
             (0, _) => String::new(),
@@ -265,6 +274,13 @@ impl Shrunk {
         }
         if self.deleted > 0 {
             text += &format!("; {} deleted", count(self.deleted, "file"));
+        }
+        if let Some(more) = more {
+            let would = if is_plan { "would " } else { "" };
+            text += &format!("; the files {would}take {more} more");
+            if self.split > 0 {
+                text += ", because names of one file (hard links) become files of their own";
+            }
         }
         text
     }
@@ -454,6 +470,22 @@ mod tests {
             all.reasons().into_iter().map(|one| (one.bytes >> 20, one.files, one.names)).collect();
         assert_eq!(reasons[0], (12, 2, ["a.so", "b.so"].map(str::to_owned).to_vec()));
         assert_eq!((reasons.len(), reasons[1].1, reasons[2].0), (3, 1, 809));
+    }
+
+    #[test]
+    fn growth_is_no_removal() {
+        let mut all = shrunk("gfx1100");
+        all.add_file(300 << 20);
+        all.resize(300 << 20, 200 << 20);
+        all.resize(0, 200 << 20);
+        all.count_changed();
+        all.count_changed();
+        let line = "300 MiB -> 400 MiB: code for other GPUs removed from 2 files; the files take 100 MiB more";
+        assert_eq!(all.lines(false)[0], line);
+        all.count_split();
+        let line = "300 MiB -> 400 MiB: code for other GPUs would be removed from 2 files; \
+            the files would take 100 MiB more, because names of one file (hard links) become files of their own";
+        assert_eq!(all.lines(true)[0], line);
     }
 
     #[test]

@@ -105,6 +105,9 @@ impl<'a> ShortReport<'a> {
                 // The old contents of several names go once.
                 let before = if is_new { row.size_before } else { 0 };
                 shrunk.resize(before, row.size_after);
+                if !is_new {
+                    shrunk.count_split();
+                }
             }
             if row.about == About::Package {
                 self.packages.insert((row.file.clone().into(), String::new()));
