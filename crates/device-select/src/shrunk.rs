@@ -335,14 +335,14 @@ impl Shrunk {
             _ if self.drops_ptx => {
                 format!("{} of PTX stays, which --drop-ptx leaves", size(kept.ptx))
             }
-            _ => format!("PTX stays where there is no machine code for {gpus}"),
+            _ => format!("PTX stays for kernels that have no machine code for {gpus}"),
         };
         if unserved > 0 {
             let had = format!("{} had no machine code for {gpus} beside it", size(unserved));
             text += &format!("; {had}, and kernels there no longer run");
         } else if !self.drops_ptx && droppable_ptx > 0 {
             let part = size(droppable_ptx);
-            text += &format!("; --drop-ptx removes {part} of it, and these kernels with it");
+            text += &format!("; --drop-ptx removes {part} of it, and these kernels no longer run");
         } else if (kept.ptx, others) == (0, 0) {
             text += &format!(": GPUs newer than {gpus} will not run these files");
         }
@@ -459,7 +459,7 @@ mod tests {
             [
                 "5,620 MiB -> 5,150 MiB: 470 MiB of code for other GPUs removed from 2 files of 2 packages; 1 file deleted",
                 "kept: 809 MiB for sm_90 (494 machine code, 204 PTX, 111 LTO-IR); 12 MiB could not be removed, 1 file could not be edited, 1 file with 809 MiB has nothing for it (--why)",
-                "PTX stays where there is no machine code for sm_90; --drop-ptx removes 200 MiB of it, and these kernels with it",
+                "PTX stays for kernels that have no machine code for sm_90; --drop-ptx removes 200 MiB of it, and these kernels no longer run",
             ]
         );
         assert!(
@@ -509,7 +509,7 @@ mod tests {
         assert!(all.lines(false)[2].starts_with("3 MiB of PTX stays, which --drop-ptx leaves; 20"));
         let mut all = shrunk("sm_90");
         all.add(&Tally { kept, ..Tally::default() });
-        let stays = "PTX stays where there is no machine code for sm_90";
+        let stays = "PTX stays for kernels that have no machine code for sm_90";
         assert_eq!(all.lines(false)[2], stays);
     }
 
