@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use crate::rule::Rule;
-use crate::tally::{CodeSizes, Tally, sum};
+use crate::tally::{CodeKind, CodeSizes, Tally, sum};
 use crate::vendor::Vendor;
 use crate::wanted::Wanted;
 
@@ -353,8 +353,14 @@ impl Shrunk {
 /// Returns the sizes of kinds in words: `494 machine code, 204 PTX`; without numbers if there is one kind.
 fn kinds(sizes: &CodeSizes, unit: Unit) -> String {
     let CodeSizes { machine_code, ptx, lto_ir, other } = *sizes;
-    let all = [(machine_code, "machine code"), (ptx, "PTX"), (lto_ir, "LTO-IR"), (other, "other")];
-    let all: Vec<_> = all.into_iter().filter(|(bytes, _)| *bytes > 0).collect();
+    let all = [
+        (machine_code, CodeKind::MachineCode),
+        (ptx, CodeKind::Ptx),
+        (lto_ir, CodeKind::LtoIr),
+        (other, CodeKind::Other),
+    ];
+    let all = all.into_iter().filter(|(bytes, _)| *bytes > 0);
+    let all: Vec<_> = all.map(|(bytes, kind)| (bytes, kind.as_str())).collect();
     match &all[..] {
         [(_, name)] => (*name).to_owned(),
         all => {

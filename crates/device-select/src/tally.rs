@@ -8,7 +8,7 @@ use crate::rule::{Rule, is_host};
 use crate::wanted::Fate;
 
 /// Kind of device code, as sums distinguish it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum CodeKind {
     /// Code that a GPU runs as it is: cubins, code objects, Intel's binaries.
@@ -36,6 +36,17 @@ impl CodeKind {
             FileFormat::LtoIr => CodeKind::LtoIr,
             _ => CodeKind::Other,
         })
+    }
+
+    /// Returns the name in tables: `machine code`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CodeKind::MachineCode => "machine code",
+            CodeKind::Ptx => "PTX",
+            CodeKind::LtoIr => "LTO-IR",
+            CodeKind::Other => "other",
+        }
     }
 }
 
