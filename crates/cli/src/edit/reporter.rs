@@ -113,6 +113,9 @@ impl Reporter for FullReport<'_> {
         } else if has_directory || rows.iter().any(|row| row.about != About::File) {
             report::print_files(rows)?;
             report::print_distributions(rows)?;
+            if self.work == Work::Compress {
+                report::print_saved(rows)?;
+            }
         } else {
             report::print(rows, self.work)?;
         }

@@ -121,7 +121,10 @@ fn loose_ptx_stays_and_is_counted() {
         fs::write(place.path(&format!("env/{name}.ptx")), text).unwrap();
     }
     let said = place.succeeds(&["shrink", "--gpu", "sm_90", "env", "--plan"]);
-    assert!(said.ends_with("PTX stays for kernels that have no machine code for sm_90\n"), "{said}");
+    assert!(
+        said.ends_with("PTX stays for kernels that have no machine code for sm_90\n"),
+        "{said}"
+    );
     let list = format!("{0}  a.ptx\n{0}  b.ptx\n", "0".repeat(64));
     fs::write(place.path("env/checksums.txt"), list).unwrap();
     let output = place.offload(&["shrink", "--gpu", "sm_90", "env", "--drop-ptx"]);
