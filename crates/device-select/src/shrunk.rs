@@ -70,9 +70,9 @@ pub struct Stay {
 }
 
 impl Stay {
-    fn add(&mut self, bytes: u64, file: &str) {
+    fn add(&mut self, bytes: u64, files: usize, file: &str) {
         self.bytes = sum(self.bytes, bytes);
-        self.files += 1;
+        self.files += files;
         if self.names.len() < MOST_NAMES {
             self.names.push(file.to_owned());
         }
@@ -169,12 +169,12 @@ impl Shrunk {
         let reason = words.join(" ");
         let stay =
             self.stuck.entry(reason.clone()).or_insert_with(|| Stay { reason, ..Stay::default() });
-        stay.add(bytes, file);
+        stay.add(bytes, 1, file);
     }
 
-    /// Adds a file that has nothing for the GPUs, and so is left alone.
-    pub fn leave(&mut self, tally: &Tally, file: &str) {
-        self.left.add(tally.stuck.total(), file);
+    /// Adds a file that has nothing for the GPUs, and so is left alone; or this many that lie together, by the name of the place.
+    pub fn leave(&mut self, tally: &Tally, files: usize, name: &str) {
+        self.left.add(tally.stuck.total(), files, name);
     }
 
     /// Returns whether some code is for the GPUs. Refused files that were not looked into do not count.
@@ -459,7 +459,7 @@ mod tests {
         all.stay("a section at 0x12 is full (--grow)", 10 << 20, "a.so");
         all.stay("a section at 0x1e is full (--grow)", 2 << 20, "b.so");
         all.stay("is signed", 0, "c.so");
-        all.leave(&Tally { stuck: tally.kept, ..Tally::default() }, "rocm.so");
+        all.leave(&Tally { stuck: tally.kept, ..Tally::default() }, 1, "rocm.so");
         assert_eq!(
             all.lines(false),
             [

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::loose::LeftPlace;
 use super::options::Options;
 use super::report::{self, About, FileRow, Work};
 use super::words::left_alone;
@@ -22,8 +23,8 @@ pub(crate) trait Reporter {
     /// An error ends the command at once: standard output was closed early.
     fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()>;
 
-    /// Takes the name of a place whose files have nothing for the targets of the command.
-    fn leave(&mut self, place: &str);
+    /// Takes a place whose loose images have nothing for the targets of the command.
+    fn leave(&mut self, place: &LeftPlace);
 
     /// Takes a message that is not about one file.
     fn say(&mut self, message: &Message) {
@@ -79,8 +80,9 @@ impl Reporter for FullReport<'_> {
         Ok(())
     }
 
-    fn leave(&mut self, place: &str) {
-        self.left.push(place.to_owned());
+    fn leave(&mut self, LeftPlace { name, images, .. }: &LeftPlace) {
+        let advice = "--allow-missing --allow-empty deletes them";
+        self.left.push(format!("{name} ({images} loose images; {advice})"));
     }
 
     fn fail(&mut self) {
