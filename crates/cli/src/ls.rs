@@ -198,7 +198,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     Ok(looked.outcome())
 }
 
-/// Returns the directory or the package of which a file is a part that the user did not name.
+/// Returns the directory or the package that a file belongs to; `None` for a file that the user named.
 fn around<'f>(inputs: &'f Inputs, file: &'f Input) -> Option<&'f str> {
     let directory = Some(inputs.directory_of(file)).filter(|name| !name.is_empty());
     directory.or_else(|| file.package())

@@ -171,7 +171,7 @@ impl LoosePlace {
         self.is_of_vendor
     }
 
-    /// Returns the sums of all images, of which none is removed.
+    /// Returns the sums of all images before any is removed.
     #[must_use]
     pub fn tally(&self) -> &Tally {
         &self.tally

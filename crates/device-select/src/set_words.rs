@@ -82,7 +82,7 @@ impl FileSet {
                 let why = if files == serving {
                     format!("has code for {name} in {files} file{s}")
                 } else {
-                    // Only databases serve with some of their files.
+                    // Other questions have no such files here.
                     let databases = self.questions().iter().filter(|question| {
                         let (files, serving) = question.files(device);
                         serving < files

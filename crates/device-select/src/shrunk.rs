@@ -46,7 +46,7 @@ pub struct Shrunk {
     more: u64,
     holes: u64,
     changed: usize,
-    /// Names of files with several names that get files of their own, but for the first of each file.
+    /// Further names of files (hard links) that get files of their own.
     split: usize,
     deleted: usize,
     packages: usize,

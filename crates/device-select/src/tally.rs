@@ -135,7 +135,7 @@ pub struct Tally {
     pub removed: CodeSizes,
     /// Code that the rule drops, and that is still there.
     pub stuck: CodeSizes,
-    /// Bytes of the part of it that is for GPUs of vendors of which the rule names no GPU.
+    /// Bytes of the part of it that is for GPUs of other vendors than those of the rule.
     pub other_vendors: u64,
     /// Bytes of removed code that nothing replaces for a GPU of the rule: PTX without machine code beside it.
     pub unserved: u64,

@@ -69,7 +69,7 @@ pub(crate) struct FileRow {
     /// Bytes of whole pages of new zeros.
     #[serde(skip)]
     pub(super) holes: u64,
-    /// What must be able to read the containers that changed.
+    /// The drivers and runtimes that can read the changed containers.
     #[serde(skip)]
     needs: BTreeSet<Need>,
 }
