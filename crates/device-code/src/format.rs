@@ -426,12 +426,16 @@ fn is_ptx(mut bytes: &[u8]) -> bool {
         }
     }
     let Some([b' ' | b'\t', rest @ ..]) = bytes.strip_prefix(b".version") else { return false };
-    let number = rest.trim_ascii_start();
-    let is_number = |byte: &&u8| byte.is_ascii_digit() || **byte == b'.';
-    let (_, rest) = number.split_at(number.iter().take_while(is_number).count());
-    let next = rest.trim_ascii_start();
+    let major = after_digits(rest.trim_ascii_start());
+    let minor =
+        major.strip_prefix(b".").filter(|minor| minor.first().is_some_and(u8::is_ascii_digit));
+    let next = minor.map_or(major, after_digits).trim_ascii_start();
     let is_end = next.first().is_none_or(|byte| matches!(byte, 0 | b'/'));
     is_end || next.starts_with(TARGET) || TARGET.starts_with(next)
+}
+
+fn after_digits(bytes: &[u8]) -> &[u8] {
+    bytes.split_at(bytes.iter().take_while(|byte| byte.is_ascii_digit()).count()).1
 }
 
 /// Returns whether the bytes start a linker script, which is text. Scripts that are installed in place of a library
