@@ -29,6 +29,9 @@ use tool_kit::Outcome;
 /// bytes outside of device code that will differ; a file that could not be decompressed is not written. A file with
 /// nothing to compress is not changed. A file without bundles, offload binaries and fatbinaries is an error
 /// (--allow-uneditable).
+///
+/// For directories and packages the last lines say what is saved in total, and which driver or release of ROCm is needed
+/// for the compressed code, as `offload ls --needs` does.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files to compress; - is standard input. Several need --in-place or --dry-run

@@ -44,7 +44,11 @@ pub(crate) struct Args {
     /// Print images below their containers
     #[arg(long, conflicts_with = "json")]
     tree: bool,
-    /// Print totals only, per file and for all files
+    /// Print totals only: for each file or directory, and for all
+    ///
+    /// A directory and a package are one table each: the code of all their files, by target and kind of code, with the
+    /// number of files. Without this option, `ls DIR` lists the images of each file; --by-package prints a line for each
+    /// package.
     #[arg(long, conflicts_with_all = ["json", "tree", "rows", "hash"])]
     totals: bool,
     /// Print all images, even on a terminal with fewer lines
@@ -137,8 +141,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let filter = args.selection.filter();
     let mut rows = args.json.then(Array::start).transpose()?;
     let mut out = style::stdout();
-    let mut totals = Totals::default();
-    let mut first = true;
+    let mut all = Totals::of_several();
+    // With --totals, sums of the directory or package that the last file lies in.
+    let mut group: Option<(String, Totals)> = None;
+    let mut blocks = 0;
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, &filter, file, threads);
     let limits = (&args.limits, HEADS);
@@ -150,39 +156,80 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         if let Some(rows) = &mut rows {
             images.iter().try_for_each(|image| rows.row_of(file.name(), image))?;
         } else {
-            if !std::mem::take(&mut first) {
-                show!(out)?;
+            let size = summary.as_ref().ok().map(|summary| summary.size + summary.thin_size);
+            all.add(size, &images);
+            let around = around(&inputs, file).filter(|_| args.totals);
+            if let Some(last) = group.take_if(|(name, _)| around != Some(&**name)) {
+                print_group(&mut out, args, &last, &mut blocks)?;
             }
-            let mut own = Totals::default();
-            if let Ok(summary) = &summary {
-                heading(&mut out, file.name(), summary)?;
-                own.add_file(summary.size + summary.thin_size);
-                totals.add_file(summary.size + summary.thin_size);
-            }
-            for image in &images {
-                own.targets.add(&image.listed);
-                totals.targets.add(&image.listed);
-            }
-            if args.same {
-                same::print(&mut out, &images)?;
-            } else if !images.is_empty() {
-                print(&mut out, args, &listing, &images, &own)?;
+            if let Some(name) = around {
+                let (_, own) = group.get_or_insert_with(|| (name.to_owned(), Totals::of_several()));
+                own.add(size, &images);
+            } else {
+                separate(&mut out, &mut blocks)?;
+                if let Ok(summary) = &summary {
+                    heading(&mut out, file.name(), summary)?;
+                }
+                let mut own = Totals::default();
+                own.add(size, &images);
+                if args.same {
+                    same::print(&mut out, &images)?;
+                } else if !images.is_empty() {
+                    print(&mut out, args, &listing, &images, &own)?;
+                }
             }
             // Keep what is printed and what is complained about in order on a shared terminal.
             out.flush()?;
         }
         Ok(Seen::faults(complain(file, &listing, &summary, &filter)))
     })?;
+    if let Some(last) = group {
+        print_group(&mut out, args, &last, &mut blocks)?;
+    }
     if let Some(rows) = rows {
         rows.end()?;
-    } else if inputs.are_many() && totals.files > 1 && !totals.targets.all().is_empty() {
+    } else if inputs.are_many() && blocks > 1 && !all.is_single() && !all.is_empty() {
         show!(out)?;
-        let (files, size) = (totals.files, style::size(totals.file_size));
-        show!(out, "{HEADING}all {files} files{HEADING:#}  {size}")?;
-        view::totals(&mut out, &totals, args.sort, true)?;
-        out.flush()?;
+        let (files, size) = all.files();
+        show!(out, "{HEADING}all {files}{HEADING:#}  {size}")?;
+        all.print(&mut out, args.sort, true)?;
     }
+    out.flush()?;
     Ok(looked.outcome())
+}
+
+/// Returns the directory or the package that a file belongs to; `None` for a file that the user named.
+fn around<'f>(inputs: &'f Inputs, file: &'f Input) -> Option<&'f str> {
+    let directory = Some(inputs.directory_of(file)).filter(|name| !name.is_empty());
+    directory.or_else(|| file.package())
+}
+
+/// Prints an empty line before each block of lines but the first.
+fn separate(out: &mut Out<'_>, blocks: &mut usize) -> io::Result<()> {
+    if *blocks > 0 {
+        show!(out)?;
+    }
+    *blocks += 1;
+    Ok(())
+}
+
+/// Prints the totals of a directory or a package.
+fn print_group(
+    out: &mut Out<'_>,
+    args: &Args,
+    (name, totals): &(String, Totals),
+    blocks: &mut usize,
+) -> io::Result<()> {
+    // Findings alone are complained about.
+    if totals.is_empty() {
+        return Ok(());
+    }
+    separate(out, blocks)?;
+    let (files, size) = totals.files();
+    show!(out, "{HEADING}{name}{HEADING:#}  {size}, {files}")?;
+    totals.print(out, args.sort, false)?;
+    totals.print_needs(out)?;
+    out.flush()
 }
 
 /// Prints the images of a file, and their totals.
@@ -196,13 +243,11 @@ fn print(
     let shows = args.shows(images.len());
     match shows {
         Shows::Tree => view::tree(out, &listing.items)?,
-        Shows::Rows => view::flat(out, images, totals.file_size)?,
+        Shows::Rows => view::flat(out, images, totals.file_size())?,
         Shows::Totals | Shows::TotalsUnasked => {}
     }
-    view::totals(out, totals, args.sort, matches!(shows, Shows::Tree | Shows::Rows))?;
-    if args.needs {
-        needs::print(out, images.iter().filter_map(|image| image.needs.as_ref()).flatten())?;
-    }
+    totals.print(out, args.sort, matches!(shows, Shows::Tree | Shows::Rows))?;
+    totals.print_needs(out)?;
     if shows == Shows::TotalsUnasked {
         let images = images.len();
         show!(out, "  {COLUMN}{images} images: --rows shows them{COLUMN:#}")?;

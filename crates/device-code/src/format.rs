@@ -409,8 +409,11 @@ fn is_universal(bytes: &[u8]) -> bool {
     (1..45).contains(&count)
 }
 
-/// Returns whether the bytes start PTX, which is text: comments and white space, then the `.version` directive.
+/// Returns whether the bytes start PTX, which is text: comments and white space, then the directive `.version` with a number, and
+/// `.target`, if they do not end before that ("PTX ISA", "Module Directives"). cuDNN 9.28 has tables that start with
+/// `.version 12.3 .build`.
 fn is_ptx(mut bytes: &[u8]) -> bool {
+    const TARGET: &[u8] = b".target";
     loop {
         bytes = bytes.trim_ascii_start();
         if let Some(rest) = bytes.strip_prefix(b"//") {
@@ -419,9 +422,20 @@ fn is_ptx(mut bytes: &[u8]) -> bool {
             };
             (_, bytes) = rest.split_at(newline);
         } else {
-            return bytes.starts_with(b".version ") || bytes.starts_with(b".version\t");
+            break;
         }
     }
+    let Some([b' ' | b'\t', rest @ ..]) = bytes.strip_prefix(b".version") else { return false };
+    let major = after_digits(rest.trim_ascii_start());
+    let minor =
+        major.strip_prefix(b".").filter(|minor| minor.first().is_some_and(u8::is_ascii_digit));
+    let next = minor.map_or(major, after_digits).trim_ascii_start();
+    let is_end = next.first().is_none_or(|byte| matches!(byte, 0 | b'/'));
+    is_end || next.starts_with(TARGET) || TARGET.starts_with(next)
+}
+
+fn after_digits(bytes: &[u8]) -> &[u8] {
+    bytes.split_at(bytes.iter().take_while(|byte| byte.is_ascii_digit()).count()).1
 }
 
 /// Returns whether the bytes start a linker script, which is text. Scripts that are installed in place of a library
@@ -484,6 +498,11 @@ mod tests {
         assert_eq!(FileFormat::sniff(text), FileFormat::Ptx);
         assert_eq!(FileFormat::sniff(b"// only a comment"), FileFormat::Unknown);
         assert_eq!(FileFormat::sniff(b".versions"), FileFormat::Unknown);
+        for text in [".version 6.0", ".version\t6.0\n.tar", ".version 6.0 // x\n.target sm_70"] {
+            assert_eq!(FileFormat::sniff(text.as_bytes()), FileFormat::Ptx, "{text}");
+        }
+        let options = b".version 12.3 .build cuda_12.3.r12.3/compiler.33230281_0 .count 269 >2507";
+        assert_eq!(FileFormat::sniff(options), FileFormat::Unknown);
     }
 
     #[test]

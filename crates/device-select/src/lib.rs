@@ -153,9 +153,9 @@ pub use holding::Holding;
 pub use loose::{LooseImage, LoosePlace, PlaceVerdict};
 pub use machine::{Gpu, Gpus, Machine, NoGpu, driver_version, kfd_processor, version_of};
 pub use memory::{LoadError, LoadErrorKind, load};
-#[cfg(feature = "files")]
-pub use needs::needs;
 pub use needs::{Need, NotAVersion, Software, Version};
+#[cfg(feature = "files")]
+pub use needs::{needs, needs_of_compression};
 pub use not_a_device::NotADevice;
 pub use overrides::Override;
 #[cfg(feature = "files")]

@@ -8,10 +8,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use fat_object::{FileFormat, ImageInfo, Options, list};
 use target_id::Triple;
 
-use crate::device::Device;
 use crate::few::{each_once, few, label};
 use crate::fit::Code;
 use crate::rule::{Rule, is_host};
+use crate::tally::Tally;
 use crate::wanted::Fate;
 
 /// The number of AMD's GPUs in ELF headers (`e_machine`).
@@ -36,6 +36,7 @@ pub struct LooseImage {
     meant: BTreeSet<usize>,
     /// `true` if an image is for GPUs of a vendor whose GPUs the rule names.
     is_of_vendor: bool,
+    tally: Tally,
     labels: Vec<String>,
     /// Labels of images that stay though they were not asked for.
     also: Vec<String>,
@@ -118,6 +119,7 @@ pub struct LoosePlace {
     has_needed: bool,
     meant: BTreeSet<usize>,
     is_of_vendor: bool,
+    tally: Tally,
     labels: BTreeSet<String>,
     also: BTreeSet<String>,
 }
@@ -139,6 +141,7 @@ impl LoosePlace {
         self.images += 1;
         self.has_needed |= image.is_needed;
         self.is_of_vendor |= image.is_of_vendor;
+        self.tally += image.tally;
         self.meant.extend(&image.meant);
         self.labels.extend(image.labels.iter().cloned());
         self.also.extend(image.also.iter().cloned());
@@ -166,6 +169,12 @@ impl LoosePlace {
     #[must_use]
     pub fn is_of_vendor(&self) -> bool {
         self.is_of_vendor
+    }
+
+    /// Returns the sums of all images before any is removed.
+    #[must_use]
+    pub fn tally(&self) -> &Tally {
+        &self.tally
     }
 
     /// Returns what becomes of the place. With `allow_missing` it need not have anything for the targets of the rule; with
@@ -219,10 +228,9 @@ impl Rule {
             is_needed: fates().any(|(_, fate)| fate.stays()),
             meant: (0..self.wanted().len()).filter(means).collect(),
             is_of_vendor: fates().any(|(image, _)| {
-                let vendor = Code::from(image).vendor();
-                let vendors = self.wanted().iter().filter_map(|it| it.device.as_ref());
-                vendor.is_some_and(|vendor| vendors.map(Device::vendor).any(|it| it == vendor))
+                Code::from(image).vendor().is_some_and(|vendor| self.names_vendor(vendor))
             }),
+            tally: Tally::of(self, images, |_| false),
             labels: each_once(fates().map(|(image, _)| label(image))),
             also: each_once(also.map(|(image, _)| label(image))),
         }))

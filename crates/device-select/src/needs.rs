@@ -5,6 +5,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
+#[cfg(feature = "files")]
+use fat_object::{ContainerKind, FileFormat, ImageInfo};
+
 /// Software that loads device code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Software {
@@ -280,25 +283,39 @@ impl Need {
 /// [tables](fat_object::Options::with_tables_only) were read.
 #[cfg(feature = "files")]
 #[must_use]
-pub fn needs(image: &fat_object::ImageInfo) -> Vec<Need> {
-    use fat_object::{ContainerKind, FileFormat};
-
-    let mut needs = Vec::new();
-    let is_zstd = |compression: fat_object::Compression| compression.method() == "zstd";
-    if image.container() == ContainerKind::NvFatbin && image.compression().is_some_and(is_zstd) {
-        needs.push(Need::of_zstd());
-    }
+pub fn needs(image: &ImageInfo) -> Vec<Need> {
+    let mut needs: Vec<Need> = needs_of_compression(image).collect();
     if image.container() == ContainerKind::Kpack {
         needs.push(Need::of_kernel_packs());
     }
-    let bundle = image.compression_around().and_then(|around| around.format_version());
-    needs.extend(bundle.and_then(Need::of_compressed_bundle));
     match (image.format(), image.code_version()) {
         (FileFormat::Ptx, Some((major, minor))) => needs.extend(Need::of_ptx(major, minor)),
         (FileFormat::Elf { .. }, Some((version, _))) => needs.extend(Need::of_code_object(version)),
         _ => {}
     }
     needs
+}
+
+/// Returns what an image needs by how it is compressed, by itself and with others.
+///
+/// ```
+/// use device_select::{Need, needs_of_compression};
+/// use fat_object::Options;
+///
+/// let file = std::fs::File::open("../../examples/data/hip-ccob-v2.hipfb")?;
+/// let listing = fat_object::list(file, &Options::default())?;
+/// let image = listing.images().last().ok_or("no image")?;
+/// assert!(needs_of_compression(image).eq(Need::of_compressed_bundle(2)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[cfg(feature = "files")]
+pub fn needs_of_compression(image: &ImageInfo) -> impl Iterator<Item = Need> {
+    let is_zstd = |compression: fat_object::Compression| compression.method() == "zstd";
+    let is_entry = image.container() == ContainerKind::NvFatbin;
+    let zstd = is_entry && image.compression().is_some_and(is_zstd);
+    let bundle = image.compression_around().and_then(|around| around.format_version());
+    let bundle = bundle.and_then(Need::of_compressed_bundle);
+    zstd.then(Need::of_zstd).into_iter().chain(bundle)
 }
 
 #[cfg(test)]

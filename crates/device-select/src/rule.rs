@@ -154,8 +154,13 @@ impl Rule {
     #[must_use]
     pub fn is_of_vendor(&self, target: &Target) -> bool {
         let vendor = Vendor::of_processor(near::processor(target.id()));
+        vendor.is_some_and(|vendor| self.names_vendor(vendor))
+    }
+
+    /// Returns whether the rule names a GPU of this vendor.
+    pub(crate) fn names_vendor(&self, vendor: Vendor) -> bool {
         let mut devices = self.wanted().iter().filter_map(|wanted| wanted.device.as_ref());
-        vendor.is_some_and(|vendor| devices.any(|device| device.vendor() == vendor))
+        devices.any(|device| device.vendor() == vendor)
     }
 
     /// Returns the kernel database that the path of a file leads to, if it is one for a GPU that does not stay. Its contents [must

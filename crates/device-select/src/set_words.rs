@@ -78,9 +78,21 @@ impl FileSet {
                 (VerdictKind::OtherVendors, why)
             }
             Some((Support::Yes, _)) => {
-                let of = if files == serving { String::new() } else { format!("{serving} of ") };
                 let s = if files == 1 { "" } else { "s" };
-                (VerdictKind::Serves, format!("has code for {name} in {of}{files} file{s}"))
+                let why = if files == serving {
+                    format!("has code for {name} in {files} file{s}")
+                } else {
+                    // Other questions have no such files here.
+                    let databases = self.questions().iter().filter(|question| {
+                        let (files, serving) = question.files(device);
+                        serving < files
+                    });
+                    let databases = few(databases.map(Question::name));
+                    format!(
+                        "has code for {name} in {serving} of {files} files; each file of {databases} is for one GPU"
+                    )
+                };
+                (VerdictKind::Serves, why)
             }
             Some((Support::Partly, words)) => (VerdictKind::Partly, words.text),
             Some((Support::Unknown | Support::No, words)) => {

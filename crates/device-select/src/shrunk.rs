@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use crate::rule::Rule;
-use crate::tally::{CodeSizes, Tally, sum};
+use crate::tally::{CodeKind, CodeSizes, Tally, sum};
 use crate::vendor::Vendor;
 use crate::wanted::Wanted;
 
@@ -46,6 +46,8 @@ pub struct Shrunk {
     more: u64,
     holes: u64,
     changed: usize,
+    /// Further names of files (hard links) that get files of their own.
+    split: usize,
     deleted: usize,
     packages: usize,
     tally: Tally,
@@ -68,9 +70,9 @@ pub struct Stay {
 }
 
 impl Stay {
-    fn add(&mut self, bytes: u64, file: &str) {
+    fn add(&mut self, bytes: u64, files: usize, file: &str) {
         self.bytes = sum(self.bytes, bytes);
-        self.files += 1;
+        self.files += files;
         if self.names.len() < MOST_NAMES {
             self.names.push(file.to_owned());
         }
@@ -97,6 +99,7 @@ impl Shrunk {
             more: 0,
             holes: 0,
             changed: 0,
+            split: 0,
             deleted: 0,
             packages: 0,
             tally: Tally::default(),
@@ -127,6 +130,11 @@ impl Shrunk {
     /// Counts a file, or a member of a package, that lost code.
     pub fn count_changed(&mut self) {
         self.changed += 1;
+    }
+
+    /// Counts a further name of a file (hard link) that gets a file of its own: a [`resize`](Self::resize) from 0 bytes.
+    pub fn count_split(&mut self) {
+        self.split += 1;
     }
 
     /// Counts a file, or a member of a package, that is deleted.
@@ -161,12 +169,12 @@ impl Shrunk {
         let reason = words.join(" ");
         let stay =
             self.stuck.entry(reason.clone()).or_insert_with(|| Stay { reason, ..Stay::default() });
-        stay.add(bytes, file);
+        stay.add(bytes, 1, file);
     }
 
-    /// Adds a file that has nothing for the GPUs, and so is left alone.
-    pub fn leave(&mut self, tally: &Tally, file: &str) {
-        self.left.add(tally.stuck.total(), file);
+    /// Adds a file that has nothing for the GPUs, and so is left alone; or this many that lie together, by the name of the place.
+    pub fn leave(&mut self, tally: &Tally, files: usize, name: &str) {
+        self.left.add(tally.stuck.total(), files, name);
     }
 
     /// Returns whether some code is for the GPUs. Refused files that were not looked into do not count.
@@ -245,10 +253,11 @@ impl Shrunk {
             return format!("nothing to remove from {}", unit.with_name(before));
         }
         let removed = match before.checked_sub(after) {
-            Some(0) => String::new(),
-            Some(less) => format!("{} of ", Unit::of(less).with_name(less)),
-            None => format!("-{} of ", Unit::of(after - before).with_name(after - before)),
+            Some(less @ 1..) => format!("{} of ", Unit::of(less).with_name(less)),
+            _ => String::new(),
         };
+        let more = after.checked_sub(before).filter(|&more| more > 0);
+        let more = more.map(|more| Unit::of(more).with_name(more));
         let are = if is_plan { "would be removed" } else { "removed" };
         let holes = match (self.holes, is_plan) {
             (0, _) => String::new(),
@@ -265,6 +274,13 @@ impl Shrunk {
         }
         if self.deleted > 0 {
             text += &format!("; {} deleted", count(self.deleted, "file"));
+        }
+        if let Some(more) = more {
+            let would = if is_plan { "would " } else { "" };
+            text += &format!("; the files {would}take {more} more");
+            if self.split > 0 {
+                text += ", because names of one file (hard links) become files of their own";
+            }
         }
         text
     }
@@ -319,14 +335,14 @@ impl Shrunk {
             _ if self.drops_ptx => {
                 format!("{} of PTX stays, which --drop-ptx leaves", size(kept.ptx))
             }
-            _ => format!("PTX stays where there is no machine code for {gpus}"),
+            _ => format!("PTX stays for kernels that have no machine code for {gpus}"),
         };
         if unserved > 0 {
             let had = format!("{} had no machine code for {gpus} beside it", size(unserved));
             text += &format!("; {had}, and kernels there no longer run");
         } else if !self.drops_ptx && droppable_ptx > 0 {
             let part = size(droppable_ptx);
-            text += &format!("; --drop-ptx removes {part} of it, and these kernels with it");
+            text += &format!("; --drop-ptx removes {part} of it, and these kernels no longer run");
         } else if (kept.ptx, others) == (0, 0) {
             text += &format!(": GPUs newer than {gpus} will not run these files");
         }
@@ -337,8 +353,14 @@ impl Shrunk {
 /// Returns the sizes of kinds in words: `494 machine code, 204 PTX`; without numbers if there is one kind.
 fn kinds(sizes: &CodeSizes, unit: Unit) -> String {
     let CodeSizes { machine_code, ptx, lto_ir, other } = *sizes;
-    let all = [(machine_code, "machine code"), (ptx, "PTX"), (lto_ir, "LTO-IR"), (other, "other")];
-    let all: Vec<_> = all.into_iter().filter(|(bytes, _)| *bytes > 0).collect();
+    let all = [
+        (machine_code, CodeKind::MachineCode),
+        (ptx, CodeKind::Ptx),
+        (lto_ir, CodeKind::LtoIr),
+        (other, CodeKind::Other),
+    ];
+    let all = all.into_iter().filter(|(bytes, _)| *bytes > 0);
+    let all: Vec<_> = all.map(|(bytes, kind)| (bytes, kind.as_str())).collect();
     match &all[..] {
         [(_, name)] => (*name).to_owned(),
         all => {
@@ -437,13 +459,13 @@ mod tests {
         all.stay("a section at 0x12 is full (--grow)", 10 << 20, "a.so");
         all.stay("a section at 0x1e is full (--grow)", 2 << 20, "b.so");
         all.stay("is signed", 0, "c.so");
-        all.leave(&Tally { stuck: tally.kept, ..Tally::default() }, "rocm.so");
+        all.leave(&Tally { stuck: tally.kept, ..Tally::default() }, 1, "rocm.so");
         assert_eq!(
             all.lines(false),
             [
                 "5,620 MiB -> 5,150 MiB: 470 MiB of code for other GPUs removed from 2 files of 2 packages; 1 file deleted",
                 "kept: 809 MiB for sm_90 (494 machine code, 204 PTX, 111 LTO-IR); 12 MiB could not be removed, 1 file could not be edited, 1 file with 809 MiB has nothing for it (--why)",
-                "PTX stays where there is no machine code for sm_90; --drop-ptx removes 200 MiB of it, and these kernels with it",
+                "PTX stays for kernels that have no machine code for sm_90; --drop-ptx removes 200 MiB of it, and these kernels no longer run",
             ]
         );
         assert!(
@@ -454,6 +476,22 @@ mod tests {
             all.reasons().into_iter().map(|one| (one.bytes >> 20, one.files, one.names)).collect();
         assert_eq!(reasons[0], (12, 2, ["a.so", "b.so"].map(str::to_owned).to_vec()));
         assert_eq!((reasons.len(), reasons[1].1, reasons[2].0), (3, 1, 809));
+    }
+
+    #[test]
+    fn growth_is_no_removal() {
+        let mut all = shrunk("gfx1100");
+        all.add_file(300 << 20);
+        all.resize(300 << 20, 200 << 20);
+        all.resize(0, 200 << 20);
+        all.count_changed();
+        all.count_changed();
+        let line = "300 MiB -> 400 MiB: code for other GPUs removed from 2 files; the files take 100 MiB more";
+        assert_eq!(all.lines(false)[0], line);
+        all.count_split();
+        let line = "300 MiB -> 400 MiB: code for other GPUs would be removed from 2 files; \
+            the files would take 100 MiB more, because names of one file (hard links) become files of their own";
+        assert_eq!(all.lines(true)[0], line);
     }
 
     #[test]
@@ -477,7 +515,7 @@ mod tests {
         assert!(all.lines(false)[2].starts_with("3 MiB of PTX stays, which --drop-ptx leaves; 20"));
         let mut all = shrunk("sm_90");
         all.add(&Tally { kept, ..Tally::default() });
-        let stays = "PTX stays where there is no machine code for sm_90";
+        let stays = "PTX stays for kernels that have no machine code for sm_90";
         assert_eq!(all.lines(false)[2], stays);
     }
 

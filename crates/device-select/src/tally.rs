@@ -4,11 +4,12 @@ use core::ops::{Add, AddAssign};
 
 use fat_object::{ContainerKind, FileFormat, ImageInfo};
 
+use crate::fit::Code;
 use crate::rule::{Rule, is_host};
 use crate::wanted::Fate;
 
 /// Kind of device code, as sums distinguish it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum CodeKind {
     /// Code that a GPU runs as it is: cubins, code objects, Intel's binaries.
@@ -36,6 +37,17 @@ impl CodeKind {
             FileFormat::LtoIr => CodeKind::LtoIr,
             _ => CodeKind::Other,
         })
+    }
+
+    /// Returns the name in tables: `machine code`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CodeKind::MachineCode => "machine code",
+            CodeKind::Ptx => "PTX",
+            CodeKind::LtoIr => "LTO-IR",
+            CodeKind::Other => "other",
+        }
     }
 }
 
@@ -123,6 +135,8 @@ pub struct Tally {
     pub removed: CodeSizes,
     /// Code that the rule drops, and that is still there.
     pub stuck: CodeSizes,
+    /// Bytes of the part of it that is for GPUs of other vendors than those of the rule.
+    pub other_vendors: u64,
     /// Bytes of removed code that nothing replaces for a GPU of the rule: PTX without machine code beside it.
     pub unserved: u64,
 }
@@ -151,6 +165,10 @@ impl Tally {
                 }
             } else {
                 tally.stuck.count(image);
+                let vendor = Code::from(image).vendor().filter(|_| CodeKind::of(image).is_some());
+                if vendor.is_some_and(|vendor| !rule.names_vendor(vendor)) {
+                    tally.other_vendors = sum(tally.other_vendors, image.stored_estimate());
+                }
             }
         }
         tally
@@ -164,6 +182,7 @@ impl AddAssign for Tally {
         self.droppable_ptx = sum(self.droppable_ptx, other.droppable_ptx);
         self.removed += other.removed;
         self.stuck += other.stuck;
+        self.other_vendors = sum(self.other_vendors, other.other_vendors);
         self.unserved = sum(self.unserved, other.unserved);
     }
 }

@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use bundle_format::text::is_text_bundle;
 use byte_parts::{Part, ReadSeek, Source};
+use device_select::Need;
 use fat_object::{
     Container, ContainerKind, Enter, Finding, Image, ImageInfo, Location, Options, PathStep,
     Visitor, walk, walk_slice,
@@ -153,21 +154,21 @@ impl Expected {
 
 const SURPLUS: &str = "would be there, which is not expected";
 
-/// Checks that a planned file holds the expected images, and no others.
+/// Checks that a planned file holds the expected images, and no others. Returns what the containers that are not copied need.
 pub(crate) fn check(
     contents: &EditableFile,
     source: &mut Source<'_>,
     plan: &EditPlan,
     expected: Expected,
-) -> Result<(), Problem> {
+) -> Result<BTreeSet<Need>, Problem> {
     if plan.is_unchanged() {
-        return Ok(());
+        return Ok(BTreeSet::new());
     }
     let checked = check_changed(contents, source, plan, expected);
     let is_damaged = |bundle: &Decompress| bundle.read(source.reader()).is_err();
     if checked.is_err() && plan.derived.iter().any(is_damaged) {
         // It is decompressed only when the new file is written, which fails and says why.
-        return Ok(());
+        return Ok(BTreeSet::new());
     }
     checked
 }
@@ -177,7 +178,7 @@ fn check_changed(
     source: &mut Source<'_>,
     plan: &EditPlan,
     expected: Expected,
-) -> Result<(), Problem> {
+) -> Result<BTreeSet<Need>, Problem> {
     // A scan reads the whole file: it is for files in which one has found something.
     let options = options(&contents.options).with_scan(contents.has_scanned());
     let file = File { parts: &plan.parts, derived: &plan.derived, images: &plan.new_images };
@@ -225,7 +226,7 @@ fn check_changed(
     match (lost, surplus.into_iter().next()) {
         (Some(image), _) => Err(image.wrong("would be lost")),
         (None, Some(image)) => Err(image.wrong(SURPLUS)),
-        (None, None) => Ok(()),
+        (None, None) => Ok(found.needs),
     }
 }
 
@@ -398,6 +399,8 @@ struct WalkResult {
     whole: Vec<(Extent, Vec<PathStep>)>,
     /// All other images.
     images: Vec<Known>,
+    /// The needs of these, by how they are compressed.
+    needs: BTreeSet<Need>,
     /// Hashes of copied images that were asked for.
     hashes: BTreeMap<Content, u64>,
 }
@@ -476,6 +479,7 @@ impl Visitor for Gather<'_> {
             None => Content::Hash(hash(image)?),
         };
         self.found.images.push(Known::of(image, content));
+        self.found.needs.extend(device_select::needs_of_compression(image));
         Ok(())
     }
 
@@ -516,7 +520,7 @@ mod tests {
         let wish =
             |image: &ImageInfo| if is_gone(image.index()) { Wish::Remove } else { Wish::Keep };
         match check(&contents, &mut source, &plan, Expected::new(&contents, wish)) {
-            Ok(()) => String::new(),
+            Ok(_) => String::new(),
             Err(error) => error.to_string(),
         }
     }

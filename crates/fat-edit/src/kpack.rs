@@ -60,6 +60,7 @@ pub(super) fn plan(
         containers: containers(contents, &is_gone),
         images: images(contents, &is_gone),
         notes: Vec::new(),
+        needs: BTreeSet::new(),
     };
     let wish = |image: &ImageInfo| if is_gone(image.index()) { Wish::Remove } else { Wish::Keep };
     check::check(contents, source, &plan, Expected::new(contents, wish))?;

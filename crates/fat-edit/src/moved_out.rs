@@ -250,5 +250,6 @@ fn planned(edited: Edited, input_size: u64, new_images: Vec<NewImage>) -> EditPl
         containers: Vec::new(),
         images: Vec::new(),
         notes,
+        needs: BTreeSet::new(),
     }
 }

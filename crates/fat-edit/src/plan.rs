@@ -1,12 +1,13 @@
 //! The new file, laid out: its containers, images and parts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 #[cfg(doc)]
 use std::io;
 use std::ops::Range;
 
 use byte_parts::Part;
+use device_select::Need;
 #[cfg(doc)]
 use fat_object::ImageInfo;
 use object_edit::{Input, Output, is_copy_of};
@@ -34,6 +35,7 @@ pub struct EditPlan {
     pub(crate) containers: Vec<ContainerChange>,
     pub(crate) images: Vec<ImageChange>,
     pub(crate) notes: Vec<EditNote>,
+    pub(crate) needs: BTreeSet<Need>,
 }
 
 /// A container before and after.
@@ -285,6 +287,13 @@ impl EditPlan {
     #[must_use]
     pub fn notes(&self) -> &[EditNote] {
         &self.notes
+    }
+
+    /// Returns what drivers and runtimes must be able to read in the changed containers, by the compression of these: a driver for
+    /// entries of fatbinaries that zstd compressed, a release of ROCm for a version of compressed bundles.
+    #[must_use]
+    pub fn needs(&self) -> &BTreeSet<Need> {
+        &self.needs
     }
 
     /// Returns how many bytes of device code stay in the new file as zeros.

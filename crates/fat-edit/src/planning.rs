@@ -1,5 +1,6 @@
 //! The plan of an edit: its steps, one after the other.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Seek};
 
 use byte_parts::{ReadSeek, Source};
@@ -48,7 +49,7 @@ fn plan(
     let images = planner.image_changes();
     let expected = planner.expected();
     let Planner { changes, notes, derived, .. } = planner;
-    let plan = EditPlan {
+    let mut plan = EditPlan {
         parts: splices,
         derived,
         new_images: edit.new_images.clone(),
@@ -56,10 +57,11 @@ fn plan(
         containers: changes,
         images,
         notes,
+        needs: BTreeSet::new(),
     };
     // The way back from a compressed file is compared with what is expected of it.
     if !edit.unlimited {
-        check::check(contents, &mut source, &plan, expected)?;
+        plan.needs = check::check(contents, &mut source, &plan, expected)?;
     }
     Ok(plan)
 }

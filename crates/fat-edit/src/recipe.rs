@@ -1,6 +1,6 @@
 //! The way back from a file without its device code, byte for byte.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
 use std::ops::Range;
 
@@ -120,6 +120,7 @@ impl Recipe {
             containers: Vec::new(),
             images: Vec::new(),
             notes: Vec::new(),
+            needs: BTreeSet::new(),
         })
     }
 

@@ -6,7 +6,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use device_select::{Database, LooseImage, LoosePlace, PlaceVerdict, Rule, few};
+use device_select::{Database, LooseImage, LoosePlace, PlaceVerdict, Rule, Tally, few};
 use gpu_packages::{Member, PackageKind, checksum_names};
 
 use tool_inputs::inputs::{Input, Inputs};
@@ -49,12 +49,19 @@ pub(super) enum LooseFate {
     Kept,
 }
 
+/// A place with nothing for the targets of the rule.
+#[derive(Debug)]
+pub(crate) struct LeftPlace {
+    pub(super) name: String,
+    pub(super) images: usize,
+    pub(super) tally: Tally,
+}
+
 /// The loose images of directories, with the words about them.
 #[derive(Debug, Default)]
 pub(super) struct LooseFiles {
     fates: HashMap<PathBuf, LooseFate>,
-    /// Places with nothing for the targets of the rule.
-    pub(super) left: Vec<String>,
+    pub(super) left: Vec<LeftPlace>,
     pub(super) faults: Vec<String>,
     pub(super) notes: Vec<String>,
 }
@@ -238,9 +245,8 @@ impl Databases<'_> {
                     }));
                 }
                 Ok(false) => {
-                    let images = place.images();
-                    let advice = "--allow-missing --allow-empty deletes them";
-                    all.left.push(format!("{name} ({images} loose images; {advice})"));
+                    let (images, tally) = (place.images(), *place.tally());
+                    all.left.push(LeftPlace { name: name.clone(), images, tally });
                 }
                 Err(fault) => all.faults.push(format!("{name}: {fault}")),
             }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use device_select::{Rule, Tally};
-use fat_edit::{EditNote, EditPlan, EditableFile, TargetChange};
+use device_select::{Need, Rule, Software, Tally};
+use fat_edit::{Change, EditNote, EditPlan, EditableFile, TargetChange};
 use fat_object::ContainerKind;
 use serde::Serialize;
 
@@ -69,6 +69,9 @@ pub(crate) struct FileRow {
     /// Bytes of whole pages of new zeros.
     #[serde(skip)]
     pub(super) holes: u64,
+    /// The drivers and runtimes that can read the changed containers.
+    #[serde(skip)]
+    needs: BTreeSet<Need>,
 }
 
 /// The code that stays although a rule drops it.
@@ -176,6 +179,7 @@ impl FileRow {
             notes: wishes.notes.clone(),
             warnings: wishes.warnings.clone(),
             stay: plan.notes().iter().map(staying).sum(),
+            needs: plan.needs().clone(),
             ..FileRow::default()
         };
         if let Some(rule) = rule {
@@ -206,6 +210,15 @@ impl FileRow {
         let mut tally = Tally::default();
         tally.kept.machine_code = size;
         FileRow::staying(file, size, tally, Stays::Nothing)
+    }
+
+    /// Returns whether fatbinaries in the file were compressed, by a method that every driver reads.
+    fn is_read_by_every_driver(&self) -> bool {
+        let is_compressed = |row: &ContainerRow| {
+            row.kind == ContainerKind::NvFatbin && row.change == Change::Compressed.as_str()
+        };
+        self.containers.iter().any(is_compressed)
+            && !self.needs.iter().any(|need| need.software() == Software::Driver)
     }
 
     /// Returns the directory or the package that the file lies in.
@@ -345,6 +358,37 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
     out.flush()
 }
 
+/// Prints what compression saves in total, and what must be able to read the files then.
+pub(super) fn print_saved(rows: &[FileRow]) -> io::Result<()> {
+    let changed = || rows.iter().filter(|row| row.changed);
+    let wholes: Vec<_> = changed().filter(|row| row.about != About::Member).collect();
+    let [before, after] = sum(&wholes);
+    let Some(saved) = before.checked_sub(after).filter(|_| !wholes.is_empty()) else {
+        return Ok(());
+    };
+    let files = |is: &dyn Fn(&FileRow) -> bool| {
+        style::files(changed().filter(|row| row.about != About::Package && is(row)).count())
+    };
+    let (would, need) = if wholes.iter().any(|row| row.dry_run) {
+        ("would be ", "would need")
+    } else {
+        ("", "needs")
+    };
+    let [before, after, saved] = [before, after, saved].map(style::size);
+    let mut out = style::stdout();
+    show!(out)?;
+    show!(out, "{before} -> {after}: {saved} {would}saved in {}", files(&|_| true))?;
+    let needs: BTreeSet<&Need> = changed().flat_map(|row| &row.needs).collect();
+    for one in needs {
+        show!(out, "{need} {one} ({})", files(&|row| row.needs.contains(one)))?;
+    }
+    let any = files(&FileRow::is_read_by_every_driver);
+    if changed().any(FileRow::is_read_by_every_driver) {
+        show!(out, "every driver reads the compressed fatbinaries of {any} (LZ4)")?;
+    }
+    out.flush()
+}
+
 /// Returns the lines of a table of files: one for each, and one for deleted files of one directory.
 fn lines<'r>(rows: &[&'r FileRow]) -> Vec<(String, Vec<&'r FileRow>)> {
     let mut lines: Vec<(String, Vec<&FileRow>)> = Vec::new();
@@ -386,11 +430,16 @@ fn sizes(heading: &'static str) -> Table {
     Table::default().texts([heading]).numbers(["BEFORE", "AFTER", "RATIO"])
 }
 
-fn add_sizes(table: &mut Table, name: &str, files: &[&FileRow]) {
+/// Returns the bytes of files before and after.
+fn sum(files: &[&FileRow]) -> [u64; 2] {
     // Sparse files may have any size.
-    let [before, after] = files.iter().fold([0_u64; 2], |[before, after], file| {
+    files.iter().fold([0_u64; 2], |[before, after], file| {
         [before.saturating_add(file.size_before), after.saturating_add(file.size_after)]
-    });
+    })
+}
+
+fn add_sizes(table: &mut Table, name: &str, files: &[&FileRow]) {
+    let [before, after] = sum(files);
     let ratio = style::percent(after, before);
     table.row(&[name.to_owned(), style::size(before), style::size(after), ratio]);
 }

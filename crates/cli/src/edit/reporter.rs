@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::loose::LeftPlace;
 use super::options::Options;
 use super::report::{self, About, FileRow, Work};
 use super::words::left_alone;
@@ -22,8 +23,8 @@ pub(crate) trait Reporter {
     /// An error ends the command at once: standard output was closed early.
     fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()>;
 
-    /// Takes the name of a place whose files have nothing for the targets of the command.
-    fn leave(&mut self, place: &str);
+    /// Takes a place whose loose images have nothing for the targets of the command.
+    fn leave(&mut self, place: &LeftPlace);
 
     /// Takes a message that is not about one file.
     fn say(&mut self, message: &Message) {
@@ -33,7 +34,10 @@ pub(crate) trait Reporter {
     /// Notes that something failed, and was said.
     fn fail(&mut self);
 
-    /// Returns whether something failed by now. Then no file is deleted.
+    /// Returns whether something failed by now, and was said.
+    fn has_failed(&self) -> bool;
+
+    /// Returns whether all is well by now. If not, no file is deleted.
     fn outcome(&self) -> Outcome;
 
     /// Ends the report, after all files and lists are written. Some files may have been found in directories.
@@ -76,12 +80,17 @@ impl Reporter for FullReport<'_> {
         Ok(())
     }
 
-    fn leave(&mut self, place: &str) {
-        self.left.push(place.to_owned());
+    fn leave(&mut self, LeftPlace { name, images, .. }: &LeftPlace) {
+        let advice = "--allow-missing --allow-empty deletes them";
+        self.left.push(format!("{name} ({images} loose images; {advice})"));
     }
 
     fn fail(&mut self) {
         self.outcome = Outcome::Faults;
+    }
+
+    fn has_failed(&self) -> bool {
+        self.outcome == Outcome::Faults
     }
 
     fn outcome(&self) -> Outcome {
@@ -106,6 +115,9 @@ impl Reporter for FullReport<'_> {
         } else if has_directory || rows.iter().any(|row| row.about != About::File) {
             report::print_files(rows)?;
             report::print_distributions(rows)?;
+            if self.work == Work::Compress {
+                report::print_saved(rows)?;
+            }
         } else {
             report::print(rows, self.work)?;
         }

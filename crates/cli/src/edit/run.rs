@@ -83,13 +83,14 @@ impl Editor<'_> {
         let mut deleted = HashSet::new();
         for file in going {
             if reporter.outcome() == Outcome::Faults {
-                let text = if deleted.is_empty() {
-                    "no file was deleted, as others could not be edited"
-                } else {
-                    "the other files were not deleted"
-                };
-                // A report of sums says itself that nothing is removed.
-                if self.shrinks.is_none() || !deleted.is_empty() {
+                // A report says itself that nothing is for the targets.
+                if reporter.has_failed() {
+                    let text = match (deleted.is_empty(), is_written) {
+                        (true, true) => "no file was deleted, as others could not be edited",
+                        (true, false) => "no file would be deleted, as others could not be edited",
+                        (false, true) => "the other files were not deleted",
+                        (false, false) => "the other files would not be deleted",
+                    };
                     reporter.say(&Message::Error(text.to_owned()));
                 }
                 break;

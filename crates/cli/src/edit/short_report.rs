@@ -6,10 +6,11 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use device_select::{Rule, Shrunk, Stay, Tally};
+use device_select::{Rule, Shrunk, Stay};
 use gpu_packages::{Algorithm, Extras, hash_reader};
 use serde::Serialize;
 
+use super::loose::LeftPlace;
 use super::options::Options;
 use super::report::{About, FileRow, Stays};
 use super::reporter::Reporter;
@@ -40,8 +41,8 @@ pub(crate) struct ShortReport<'a> {
     links: HashMap<PathBuf, (u64, u64)>,
     has_failed: bool,
     why: bool,
-    /// Bytes of what else takes space, if nothing is written.
-    extras: Vec<(&'static str, u128)>,
+    /// Bytes of what else takes space in directories, if nothing is written.
+    extras: Option<Vec<(&'static str, u128)>>,
 }
 
 /// A file with several names (hard links).
@@ -73,7 +74,7 @@ impl<'a> ShortReport<'a> {
             links: HashMap::new(),
             has_failed: false,
             why,
-            extras: Vec::new(),
+            extras: None,
         }
     }
 
@@ -94,7 +95,7 @@ impl<'a> ShortReport<'a> {
         shrunk.add(&row.tally);
         match &row.stays {
             Stays::Nothing => {}
-            Stays::Unconcerned => shrunk.leave(&row.tally, &row.file),
+            Stays::Unconcerned => shrunk.leave(&row.tally, 1, &row.file),
             Stays::Refused(why) => shrunk.stay(why, row.tally.stuck.total(), &row.file),
             Stays::Parts(parts) => {
                 parts.iter().for_each(|(why, bytes)| shrunk.stay(why, *bytes, &row.file));
@@ -105,6 +106,9 @@ impl<'a> ShortReport<'a> {
                 // The old contents of several names go once.
                 let before = if is_new { row.size_before } else { 0 };
                 shrunk.resize(before, row.size_after);
+                if !is_new {
+                    shrunk.count_split();
+                }
             }
             if row.about == About::Package {
                 self.packages.insert((row.file.clone().into(), String::new()));
@@ -144,7 +148,7 @@ impl Reporter for ShortReport<'_> {
             }
         }
         if self.options.output.dry_run && inputs.first_directory().is_some() {
-            self.extras = extras(inputs, self.options.limits.max_input);
+            self.extras = Some(extras(inputs, self.options.limits.max_input));
         }
     }
 
@@ -170,11 +174,9 @@ impl Reporter for ShortReport<'_> {
         Ok(())
     }
 
-    fn leave(&mut self, place: &str) {
-        // Options of other commands are advised at its end.
-        let place =
-            place.split_once("; --").map_or(place.to_owned(), |(place, _)| format!("{place})"));
-        self.shrunk.leave(&Tally::default(), &place);
+    fn leave(&mut self, LeftPlace { name, images, tally }: &LeftPlace) {
+        self.shrunk.add(tally);
+        self.shrunk.leave(tally, *images, &format!("{name} ({images} loose images)"));
     }
 
     fn say(&mut self, message: &Message) {
@@ -185,6 +187,10 @@ impl Reporter for ShortReport<'_> {
 
     fn fail(&mut self) {
         self.has_failed = true;
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     fn outcome(&self) -> Outcome {
@@ -211,7 +217,11 @@ impl Reporter for ShortReport<'_> {
             if self.why {
                 print_reasons(&mut out, &shrunk.reasons())?;
             }
-            print_extras(&mut out, &self.extras)?;
+            if let Some(mut extras) = self.extras.take() {
+                let others = shrunk.tally().other_vendors;
+                extras.push(("code for GPUs of other vendors", others.into()));
+                print_extras(&mut out, extras)?;
+            }
             out.flush()?;
         }
         let kept = self.linked.values().filter(|one| (1..one.names).contains(&one.changed)).count();
@@ -268,20 +278,20 @@ fn extras(inputs: &Inputs, max: MaxInput) -> Vec<(&'static str, u128)> {
     };
     let mut sums = extras.sums(hash);
     sums.extend(Some(("symbols of host code, which strip removes", symbols)));
-    sums.retain(|(_, bytes)| *bytes > 0);
-    sums.sort_by_key(|(_, bytes)| Reverse(*bytes));
     sums
 }
 
-/// Prints what else takes space.
-fn print_extras(out: &mut Out<'_>, extras: &[(&'static str, u128)]) -> io::Result<()> {
+/// Prints what else takes space, the most first.
+fn print_extras(out: &mut Out<'_>, mut extras: Vec<(&'static str, u128)>) -> io::Result<()> {
+    extras.retain(|(_, bytes)| *bytes > 0);
+    extras.sort_by_key(|(_, bytes)| Reverse(*bytes));
     if extras.is_empty() {
         return Ok(());
     }
     let mut table = Table::default().numbers(["SIZE"]).texts(["ALSO THERE, AND NOT REMOVED"]);
     for (what, bytes) in extras {
-        let size = u64::try_from(*bytes).map_or_else(|_| "-".to_owned(), style::size);
-        table.row(&[size, (*what).to_owned()]);
+        let size = u64::try_from(bytes).map_or_else(|_| "-".to_owned(), style::size);
+        table.row(&[size, what.to_owned()]);
     }
     show!(out)?;
     table.print(out, "", style::terminal_width())

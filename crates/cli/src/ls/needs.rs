@@ -1,4 +1,4 @@
-//! The needs of the images of a file: versions of drivers and runtimes.
+//! The needs of the images of files: versions of drivers and runtimes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,23 +7,29 @@ use device_select::Need;
 use tool_kit::style::{self, Out};
 use tool_kit::table::Table;
 
-/// Prints the needs of images, each with the number of images that have it.
-pub(super) fn print<'i>(
-    out: &mut Out<'_>,
-    needs: impl IntoIterator<Item = &'i Need>,
-) -> io::Result<()> {
-    let mut counts: BTreeMap<&Need, usize> = BTreeMap::new();
-    for need in needs {
-        *counts.entry(need).or_default() += 1;
+use super::row::Hashed;
+
+/// The needs of images, each with the number of images that have it.
+#[derive(Debug, Default)]
+pub(super) struct Needs(BTreeMap<Need, usize>);
+
+impl Needs {
+    pub(super) fn add(&mut self, image: &Hashed) {
+        for need in image.needs.iter().flatten() {
+            *self.0.entry(*need).or_default() += 1;
+        }
     }
-    if counts.is_empty() {
-        return Ok(());
+
+    pub(super) fn print(&self, out: &mut Out<'_>) -> io::Result<()> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        style::show!(out)?;
+        let mut table = Table::default().texts(["NEEDS", "FOR"]).numbers(["IMAGES"]);
+        for (need, count) in &self.0 {
+            let software = format!("{} {} or later", need.software(), need.since());
+            table.row(&[software, need.what().to_string(), count.to_string()]);
+        }
+        table.print(out, "  ", style::terminal_width())
     }
-    style::show!(out)?;
-    let mut table = Table::default().texts(["NEEDS", "FOR"]).numbers(["IMAGES"]);
-    for (need, count) in counts {
-        let software = format!("{} {} or later", need.software(), need.since());
-        table.row(&[software, need.what().to_string(), count.to_string()]);
-    }
-    table.print(out, "  ", style::terminal_width())
 }

@@ -5,7 +5,7 @@ use std::hash::Hasher;
 use std::io;
 
 use device_select::{Need, few};
-use fat_object::{FileFormat, Image, ImageInfo, TargetTotal, TargetTotals};
+use fat_object::{FileFormat, Image, ImageInfo, TargetTotal};
 use serde::Serialize;
 use target_id::IntelGpu;
 use twox_hash::XxHash3_64;
@@ -53,16 +53,14 @@ impl Key {
         }
     }
 
-    /// Returns sums in this order.
-    pub(super) fn sorted(self, totals: &TargetTotals) -> Vec<&TargetTotal> {
-        let mut totals: Vec<_> = totals.all().iter().collect();
+    /// Sorts sums, each with something about it.
+    pub(super) fn sort_sums<T>(self, sums: &mut [(T, &TargetTotal)]) {
         match self {
             Key::File => {}
-            Key::Size => totals.sort_by_key(|total| Reverse(total.size)),
-            Key::Stored => totals.sort_by_key(|total| Reverse(total.stored)),
-            Key::Target => totals.sort_by(|a, b| a.name.cmp(&b.name)),
+            Key::Size => sums.sort_by_key(|(_, total)| Reverse(total.size)),
+            Key::Stored => sums.sort_by_key(|(_, total)| Reverse(total.stored)),
+            Key::Target => sums.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name)),
         }
-        totals
     }
 }
 

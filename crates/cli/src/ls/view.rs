@@ -1,11 +1,14 @@
 //! The table, the tree and the totals.
 
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use byte_parts::internal;
+use device_select::CodeKind;
 use fat_object::{Container, FileFormat, Summary, TargetTotals};
 use target_id::OffloadKind;
 
+use super::needs::Needs;
 use super::row::{Hashed, Key, path, stored_text};
 use tool_kit::style::{self, BAR, COLUMN, HEADING, Out, TARGET, part, show};
 use tool_kit::table::{Align, Table};
@@ -135,55 +138,107 @@ pub(super) fn tree(out: &mut Out<'_>, items: &[Item]) -> io::Result<()> {
     Ok(())
 }
 
-/// Sums of one file, or of all.
+/// Sums of images, of one file or of several.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    pub(super) targets: TargetTotals,
-    pub(super) file_size: u64,
-    pub(super) files: usize,
+    /// By the kind of the code. One file has one list.
+    targets: BTreeMap<Option<CodeKind>, TargetTotals>,
+    needs: Needs,
+    file_size: u64,
+    files: usize,
+    /// The number of files with images of each row, if there may be several.
+    files_of: Option<HashMap<(Option<CodeKind>, String), usize>>,
 }
 
 impl Totals {
-    pub(super) fn add_file(&mut self, size: u64) {
-        self.files += 1;
-        // Sparse files may have any size.
-        self.file_size = self.file_size.saturating_add(size);
+    /// Returns the sums of no file, of several to come.
+    pub(super) fn of_several() -> Self {
+        Totals { files_of: Some(HashMap::new()), ..Totals::default() }
     }
-}
 
-/// Prints the totals of one file.
-pub(super) fn totals(
-    out: &mut Out<'_>,
-    totals: &Totals,
-    key: Key,
-    below_rows: bool,
-) -> io::Result<()> {
-    let groups = key.sorted(&totals.targets);
-    if groups.is_empty() {
-        return Ok(());
+    /// Adds a file; a size that is not known is left out.
+    pub(super) fn add(&mut self, size: Option<u64>, images: &[&Hashed]) {
+        if let Some(size) = size {
+            self.files += 1;
+            // Sparse files may have any size.
+            self.file_size = self.file_size.saturating_add(size);
+        }
+        let mut seen = HashSet::new();
+        for image in images {
+            let kind = CodeKind::of(&image.listed).filter(|_| self.files_of.is_some());
+            self.targets.entry(kind).or_default().add(&image.listed);
+            self.needs.add(image);
+            if let Some(files) = self.files_of.as_mut().filter(|_| image.listed.is_counted()) {
+                let row = (kind, image.listed.total_name());
+                if seen.insert(row.clone()) {
+                    *files.entry(row).or_default() += 1;
+                }
+            }
+        }
     }
-    if below_rows {
-        show!(out)?;
+
+    pub(super) fn file_size(&self) -> u64 {
+        self.file_size
     }
-    let mut table = Table::default()
-        .column("TOTAL FOR", Align::Left, TARGET)
-        .numbers(["IMAGES", "SIZE", "STORED"])
-        .column("", Align::Left, BAR)
-        .optional(1)
-        .numbers(["SHARE"]);
-    for group in groups {
-        table.row(&[
-            group.name.clone(),
-            group.images.to_string(),
-            style::size(group.size),
-            match group.stored == group.size {
-                true => String::new(),
-                false if group.is_estimate => format!("~{}", style::size(group.stored)),
-                false => style::size(group.stored),
-            },
-            style::bar(group.stored, totals.file_size),
-            style::percent(group.stored, totals.file_size),
-        ]);
+
+    /// Returns the number and the size of the files in words.
+    pub(super) fn files(&self) -> (String, String) {
+        (style::files(self.files), style::size(self.file_size))
     }
-    table.print(out, "  ", style::terminal_width())
+
+    /// Returns whether there is only one file, or none.
+    pub(super) fn is_single(&self) -> bool {
+        self.files < 2
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.targets.values().all(|targets| targets.all().is_empty())
+    }
+
+    /// Prints the needs of all images.
+    pub(super) fn print_needs(&self, out: &mut Out<'_>) -> io::Result<()> {
+        self.needs.print(out)
+    }
+
+    /// Prints a row for each target, and for several files also by the kind of code.
+    pub(super) fn print(&self, out: &mut Out<'_>, key: Key, below_rows: bool) -> io::Result<()> {
+        let by_kind = self
+            .targets
+            .iter()
+            .flat_map(|(kind, targets)| targets.all().iter().map(move |total| (*kind, total)));
+        let mut sums: Vec<_> = by_kind.collect();
+        if sums.is_empty() {
+            return Ok(());
+        }
+        key.sort_sums(&mut sums);
+        if below_rows {
+            show!(out)?;
+        }
+        let mut table = Table::default()
+            .column("TOTAL FOR", Align::Left, TARGET)
+            .texts(["CODE"])
+            .numbers(["FILES", "IMAGES", "SIZE", "STORED"])
+            .column("", Align::Left, BAR)
+            .optional(1)
+            .numbers(["SHARE"]);
+        for (kind, total) in sums {
+            let files = self.files_of.as_ref();
+            let files = files.and_then(|files| files.get(&(kind, total.name.clone())));
+            table.row(&[
+                total.name.clone(),
+                kind.map_or_else(String::new, |kind| kind.as_str().to_owned()),
+                files.map_or_else(String::new, usize::to_string),
+                total.images.to_string(),
+                style::size(total.size),
+                match total.stored == total.size {
+                    true => String::new(),
+                    false if total.is_estimate => format!("~{}", style::size(total.stored)),
+                    false => style::size(total.stored),
+                },
+                style::bar(total.stored, self.file_size),
+                style::percent(total.stored, self.file_size),
+            ]);
+        }
+        table.print(out, "  ", style::terminal_width())
+    }
 }
