@@ -178,7 +178,12 @@ impl Thinning<'_> {
         // A directory has files for other GPUs, too.
         let is_concerned = missing.len() < rule.wanted().len();
         if !missing.is_empty() && !is_named && !is_concerned {
-            return Err(Failure::NotConcerned(missing.iter().map(why).collect()));
+            if !(permits.is_environment && rule.may_empty(images)) {
+                return Err(Failure::NotConcerned(missing.iter().map(why).collect()));
+            }
+            if !subject.is_last {
+                return Err(Failure::Postponed);
+            }
         }
         if !missing.is_empty() && is_named {
             let missing =

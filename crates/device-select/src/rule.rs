@@ -10,6 +10,7 @@ use crate::database::Database;
 use crate::device::Device;
 use crate::fatbinary::{self, Asked};
 use crate::fit::Code;
+use crate::tally::CodeKind;
 use crate::vendor::Vendor;
 use crate::wanted::is_for_others;
 use crate::wanted::{Fate, Wanted};
@@ -155,6 +156,29 @@ impl Rule {
     pub fn is_of_vendor(&self, target: &Target) -> bool {
         let vendor = Vendor::of_processor(near::processor(target.id()));
         vendor.is_some_and(|vendor| self.names_vendor(vendor))
+    }
+
+    /// Returns whether the rule drops all code of a file, and no setting makes use of it: all of it is for GPUs of NVIDIA, and
+    /// targets are, too. For AMD's GPUs the answer is `false`: under `HSA_OVERRIDE_GFX_VERSION` they run code for others.
+    ///
+    /// ```
+    /// use device_select::{Rule, Wanted};
+    ///
+    /// let file = std::fs::File::open("../../examples/data/cuda-fatbin.o")?;
+    /// let listing = fat_object::list(file, &fat_object::Options::default())?;
+    /// let rule = |gpu| Wanted::parse(gpu).map(|gpu| Rule::keep([gpu]));
+    /// assert!(rule("sm_60")?.may_empty(listing.images())); // it has code for sm_70, and PTX from there on
+    /// assert!(!rule("sm_90")?.may_empty(listing.images()));
+    /// assert!(!rule("gfx1100")?.may_empty(listing.images()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn may_empty(&self, images: &[ImageInfo]) -> bool {
+        let is_useless = |(image, fate): (&ImageInfo, Fate)| {
+            let is_nvidia = Code::from(image).vendor() == Some(Vendor::Nvidia);
+            CodeKind::of(image).is_none() || is_nvidia && !fate.stays()
+        };
+        self.names_vendor(Vendor::Nvidia) && images.iter().zip(self.fates(images)).all(is_useless)
     }
 
     /// Returns whether the rule names a GPU of this vendor.

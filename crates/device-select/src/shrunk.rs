@@ -24,10 +24,11 @@ const MOST_NAMES: usize = 3;
 /// let listing = fat_object::list(file, &fat_object::Options::default())?;
 /// let rule = Rule::keep([Wanted::parse("gfx1100")?]);
 /// let mut shrunk = Shrunk::new(&rule);
-/// shrunk.add(&Tally::of(&rule, listing.images(), |_| true));
+/// let tally = Tally::of(&rule, listing.images(), |_| true);
+/// shrunk.add(&tally);
+/// shrunk.count_changed(&tally);
 /// shrunk.add_file(26_896);
 /// shrunk.resize(26_896, 14_608);
-/// shrunk.count_changed();
 /// let lines = shrunk.lines(false);
 /// assert_eq!(lines[0], "26 KiB -> 14 KiB: 12 KiB of code for other GPUs removed from 1 file");
 /// assert_eq!(lines[1], "kept: 3.1 KiB for gfx1100 (machine code)");
@@ -46,6 +47,8 @@ pub struct Shrunk {
     more: u64,
     holes: u64,
     changed: usize,
+    /// Files among them that had nothing for the GPUs.
+    emptied: usize,
     /// Further names of files (hard links) that get files of their own.
     split: usize,
     deleted: usize,
@@ -99,6 +102,7 @@ impl Shrunk {
             more: 0,
             holes: 0,
             changed: 0,
+            emptied: 0,
             split: 0,
             deleted: 0,
             packages: 0,
@@ -127,9 +131,11 @@ impl Shrunk {
         }
     }
 
-    /// Counts a file, or a member of a package, that lost code.
-    pub fn count_changed(&mut self) {
+    /// Counts a file, or a member of a package, that lost code, with its sums.
+    pub fn count_changed(&mut self, tally: &Tally) {
+        let Tally { kept, kept_anyway, unserved, .. } = tally;
         self.changed += 1;
+        self.emptied += usize::from((*kept + *kept_anyway).total() + unserved == 0);
     }
 
     /// Counts a further name of a file (hard link) that gets a file of its own: a [`resize`](Self::resize) from 0 bytes.
@@ -271,6 +277,9 @@ impl Shrunk {
         }
         if self.packages > 0 {
             text += &format!(" of {}", count(self.packages, "package"));
+        }
+        if self.emptied > 0 {
+            text += &format!(" ({} of the files had nothing for {})", self.emptied, self.gpus);
         }
         if self.deleted > 0 {
             text += &format!("; {} deleted", count(self.deleted, "file"));
@@ -422,6 +431,11 @@ impl Unit {
 mod tests {
     use super::*;
 
+    fn kept() -> Tally {
+        let kept = CodeSizes { machine_code: 1, ..CodeSizes::default() };
+        Tally { kept, ..Tally::default() }
+    }
+
     fn shrunk(gpu: &str) -> Shrunk {
         Shrunk::new(&Rule::keep([Wanted::parse(gpu).unwrap()]))
     }
@@ -452,8 +466,8 @@ mod tests {
         for (before, after) in [(300, 100), (300, 50), (20, 0)] {
             all.resize(before << 20, after << 20);
         }
-        all.count_changed();
-        all.count_changed();
+        all.count_changed(&tally);
+        all.count_changed(&Tally::default());
         all.count_deleted();
         all.set_packages(2);
         all.stay("a section at 0x12 is full (--grow)", 10 << 20, "a.so");
@@ -463,7 +477,7 @@ mod tests {
         assert_eq!(
             all.lines(false),
             [
-                "5,620 MiB -> 5,150 MiB: 470 MiB of code for other GPUs removed from 2 files of 2 packages; 1 file deleted",
+                "5,620 MiB -> 5,150 MiB: 470 MiB of code for other GPUs removed from 2 files of 2 packages (1 of the files had nothing for sm_90); 1 file deleted",
                 "kept: 809 MiB for sm_90 (494 machine code, 204 PTX, 111 LTO-IR); 12 MiB could not be removed, 1 file could not be edited, 1 file with 809 MiB has nothing for it (--why)",
                 "PTX stays for kernels that have no machine code for sm_90; --drop-ptx removes 200 MiB of it, and these kernels no longer run",
             ]
@@ -484,8 +498,8 @@ mod tests {
         all.add_file(300 << 20);
         all.resize(300 << 20, 200 << 20);
         all.resize(0, 200 << 20);
-        all.count_changed();
-        all.count_changed();
+        all.count_changed(&kept());
+        all.count_changed(&kept());
         let line = "300 MiB -> 400 MiB: code for other GPUs removed from 2 files; the files take 100 MiB more";
         assert_eq!(all.lines(false)[0], line);
         all.count_split();

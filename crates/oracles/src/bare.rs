@@ -145,6 +145,9 @@ fn ptx(u: &mut Unstructured<'_>) -> Result<Made> {
         for option in 0..options {
             put(u, if option + 1 < options { "debug," } else { "texmode_independent" })?;
         }
+    } else {
+        // Another directive would make it a text of another kind.
+        put(u, "/**/")?;
     }
     let bits = *u.choose(&["64", "32"])?;
     let has_size = u.arbitrary()?;

@@ -15,6 +15,8 @@ pub enum Failure {
     NoCode,
     /// There is device code, but none that the command is about: errors if the user named the file.
     NotConcerned(Vec<String>),
+    /// The file is edited after all others, if at all.
+    Postponed,
     /// Standard output was closed early: print nothing.
     ReaderLeft,
 }
@@ -44,6 +46,7 @@ impl Failure {
         match self {
             Failure::ReaderLeft => Err(io::ErrorKind::BrokenPipe.into()),
             Failure::NoCode => Ok(vec!["no device code found".to_owned()]),
+            Failure::Postponed => Ok(Vec::new()),
             Failure::Complaints(complaints)
             | Failure::Refused(complaints)
             | Failure::NotConcerned(complaints) => Ok(complaints),

@@ -20,6 +20,8 @@ use tool_kit::store::Keep;
 pub(crate) struct Subject<'a> {
     /// `false` for a file of a directory that is named, and may hold nothing for the command.
     pub(crate) is_named: bool,
+    /// `true` once all other files are edited.
+    pub(crate) is_last: bool,
     pub(crate) contents: &'a EditableFile,
     pub(crate) file: Positioned<'a>,
     /// The options of a walk through it, which may hold what is left.

@@ -29,12 +29,23 @@ use tool_kit::style;
 /// The rows of a file, or of a package and its members; or the reason why it was not edited.
 pub(super) type Edited = Result<Vec<FileRow>, Failure>;
 
+/// The fate of a file.
+pub(super) enum Step {
+    Done(Edited),
+    /// It is deleted, after all others were edited.
+    Delete,
+    /// It loses all its code, after all others were edited.
+    Empty,
+}
+
 /// The edit of one file, or of a package.
 pub(super) struct Job<'e> {
     pub(super) editor: &'e Editor<'e>,
     pub(super) listed: Listed<'e>,
     loose: &'e LooseFiles,
     pub(super) share: Share,
+    /// `true` once all other files are edited.
+    is_last: bool,
     /// `true` if it failed, and may not with more than the share.
     needs_more: Cell<bool>,
     /// The most bytes that may be held beside the file, those of the member that is edited now, and those of new members.
@@ -54,6 +65,7 @@ impl<'e> Job<'e> {
             listed: Listed::new(lists),
             loose,
             share,
+            is_last: false,
             needs_more: Cell::new(false),
             most_held: 0,
             held: Cell::new(0),
@@ -61,17 +73,35 @@ impl<'e> Job<'e> {
         }
     }
 
-    /// Edits a file; `None` if it is one that is to be deleted.
+    /// Edits a file, unless it is one that comes last.
     ///
     /// # Errors
     ///
     /// The share may be too small: this counts for nothing.
-    pub(super) fn edit(mut self, file: &Input) -> Result<Option<Edited>, Option<Edited>> {
+    pub(super) fn edit(mut self, file: &Input) -> Result<Step, Step> {
         if self.loose.fate(file) == Some(LooseFate::Stays) {
-            return Ok(Some(Ok(Vec::new())));
+            return Ok(Step::Done(Ok(Vec::new())));
         }
-        let edited = (!self.goes(file)).then(|| self.rows_of(file, Self::edit_any));
-        if self.needs_more.get() { Err(edited) } else { Ok(edited) }
+        let step = if self.goes(file) {
+            Step::Delete
+        } else {
+            match self.rows_of(file, Self::edit_any) {
+                Err(Failure::Postponed) => Step::Empty,
+                edited => Step::Done(edited),
+            }
+        };
+        if self.needs_more.get() { Err(step) } else { Ok(step) }
+    }
+
+    /// Edits a file that loses all its code.
+    pub(super) fn empty(mut self, file: &Input) -> Edited {
+        self.is_last = true;
+        self.rows_of(file, Self::edit_any)
+    }
+
+    /// Leaves a file as it is that would lose all its code.
+    pub(super) fn leave(mut self, file: &Input) -> Edited {
+        self.rows_of(file, |_, _| Err(Failure::NotConcerned(Vec::new())))
     }
 
     /// Deletes a file.
@@ -90,6 +120,7 @@ impl<'e> Job<'e> {
         let output = &self.editor.options.output;
         let can_stay = |failure: &Failure| match failure {
             Failure::Refused(_) => output.in_place || output.dry_run,
+            Failure::Postponed => false,
             _ => true,
         };
         let max = self.editor.options.limits.max_input;
@@ -236,7 +267,10 @@ impl<'e> Job<'e> {
         failure: Failure,
     ) -> Result<FileRow, Failure> {
         let (rule, stays) = match (self.editor.shrinks, failure) {
-            (Some(rule), Failure::NotConcerned(_)) => (rule, Stays::Unconcerned),
+            // The whole of a package is written at once: none of its members comes last.
+            (Some(rule), Failure::NotConcerned(_) | Failure::Postponed) => {
+                (rule, Stays::Unconcerned)
+            }
             (Some(rule), Failure::Refused(why)) => (rule, Stays::Refused(why.join("; "))),
             (_, failure) => return Err(failure),
         };
@@ -308,7 +342,9 @@ impl<'e> Job<'e> {
             return Err(Failure::NoCode);
         }
         let (file, walk, threads) = (input, self.walk(), self.share.threads);
-        let subject = Subject { is_named, contents: &contents, file, walk: &walk, threads };
+        let is_last = self.is_last;
+        let subject =
+            Subject { is_named, is_last, contents: &contents, file, walk: &walk, threads };
         let mut wishes = (self.editor.decide)(&subject)?;
         wishes.warnings.extend(warnings);
         let plan = contents.plan(input, &wishes.edit).map_err(|error| {

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use super::editor::Editor;
-use super::job::Job;
+use super::job::{Job, Step};
 use super::loose::LooseFiles;
 use super::reporter::{FullReport, Reporter};
 use tool_inputs::inputs::{Input, Inputs};
@@ -65,17 +65,30 @@ impl Editor<'_> {
         let edit =
             |file: &Input| shares.run(|share| Job::new(&self, (&lists, &loose), share).edit(file));
         let mut progress = Count::start(self.work.doing(), files.iter().map(Input::name));
-        let mut going = Vec::new();
+        let (mut emptied, mut going) = (Vec::new(), Vec::new());
         in_order_by(at_once.0, files, Input::identity, edit, |file, edited| {
             progress.pass(|| match edited {
-                Some(edited) => reporter.take(file, edited),
-                None => {
+                Step::Done(edited) => reporter.take(file, edited),
+                Step::Empty => {
+                    emptied.push(file);
+                    Ok(())
+                }
+                Step::Delete => {
                     going.push(file);
                     Ok(())
                 }
             })
         })?;
         drop(progress);
+        // Files lose all code last, and only where all went well and others have code for the targets.
+        for file in emptied {
+            let job = Job::new(&self, (&lists, &loose), shares.all());
+            let edited = match reporter.outcome() {
+                Outcome::Clean => job.empty(file),
+                _ => job.leave(file),
+            };
+            reporter.take(file, edited)?;
+        }
         if is_written && reporter.outcome() == Outcome::Clean {
             lock().note_deletions(&going);
         }

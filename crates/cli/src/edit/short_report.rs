@@ -115,7 +115,7 @@ impl<'a> ShortReport<'a> {
             } else if row.deleted {
                 shrunk.count_deleted();
             } else {
-                shrunk.count_changed();
+                shrunk.count_changed(&row.tally);
             }
             let made = || fs::File::open(&row.output).map(|file| holes::of(&file));
             shrunk.add_holes(match row.holes {

@@ -94,6 +94,40 @@ fn code_for_cpus_does_not_count() {
     assert!(said.contains(" for CPUs or unknown targets"), "{said}");
 }
 
+/// Code of NVIDIA for other GPUs alone is of no use, and goes once it is known that other files have code for the GPU.
+#[test]
+fn a_file_without_use_is_emptied_last() {
+    let fatbin = fs::read(data("kernels.fatbin")).unwrap();
+    let [old, hip] = ["cuda-fatbin.o", "hip.o"].map(|name| fs::read(data(name)).unwrap());
+    let place = Place::with("new.o", &old);
+    // A file with code for newer GPUs only.
+    place.succeeds(&["thin", "new.o", "--keep", "sm_80", "--exact", "-o", "only.o"]);
+    let only = fs::read(place.path("only.o")).unwrap();
+    fs::create_dir(place.path("env")).unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(place.path(&format!("env/{name}")), bytes);
+    let images = |name: &str| stdout(&place.offload(&["ls", &format!("env/{name}")]));
+    write("a-only.o", &only).unwrap();
+    write("hip.o", &hip).unwrap();
+    // No other file has code for the GPU.
+    place.fails(&["shrink", "env", "--gpu", "sm_75"], "nothing is removed");
+    assert!(images("a-only.o").contains("compute_80"));
+
+    write("kernels.fatbin", &fatbin).unwrap();
+    write("old.o", &old).unwrap();
+    let plan = place.succeeds(&["shrink", "env", "--gpu", "sm_75", "--plan"]);
+    assert!(plan.contains("1 of the files had nothing for sm_75"), "{plan}");
+    assert!(images("a-only.o").contains("compute_80"));
+    let said = place.succeeds(&["shrink", "env", "--gpu", "sm_75"]);
+    assert!(said.contains("1 of the files had nothing for sm_75"), "{said}");
+    assert!(!images("a-only.o").contains("compute_80"));
+    // AMD's GPUs may run code for others.
+    assert!(images("hip.o").contains("gfx906") && said.contains("1 file with"), "{said}");
+    let again = place.succeeds(&["shrink", "env", "--gpu", "sm_75"]);
+    assert!(again.starts_with("nothing to remove from "), "{again}");
+    place.succeeds(&["shrink", "env", "--gpu", "gfx1100"]);
+    assert!(images("old.o").contains("sm_70"));
+}
+
 /// Returns the number of files below a directory.
 fn walk(directory: &std::path::Path) -> usize {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
