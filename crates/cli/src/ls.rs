@@ -47,8 +47,8 @@ pub(crate) struct Args {
     /// Print totals only: for each file or directory, and for all
     ///
     /// A directory and a package are one table each: the code of all their files, by target and kind of code, with the
-    /// number of files. Without this option, `ls DIR` lists the images of each file; --by-package prints a line for each
-    /// package.
+    /// number of files. The kind is - for code of compressed bundles that only --formats decompresses. Without this option,
+    /// `ls DIR` lists the images of each file; --by-package prints a line for each package.
     #[arg(long, conflicts_with_all = ["json", "tree", "rows", "hash"])]
     totals: bool,
     /// Print all images, even on a terminal with fewer lines

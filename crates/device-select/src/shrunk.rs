@@ -68,8 +68,10 @@ pub struct Stay {
     pub bytes: u64,
     /// The number of files.
     pub files: usize,
-    /// The names of the first files.
+    /// The names of the first files, or of places with several.
     pub names: Vec<String>,
+    /// `true` if there are more names.
+    pub has_more: bool,
 }
 
 impl Stay {
@@ -78,6 +80,8 @@ impl Stay {
         self.files += files;
         if self.names.len() < MOST_NAMES {
             self.names.push(file.to_owned());
+        } else {
+            self.has_more = true;
         }
     }
 }
@@ -490,6 +494,18 @@ mod tests {
             all.reasons().into_iter().map(|one| (one.bytes >> 20, one.files, one.names)).collect();
         assert_eq!(reasons[0], (12, 2, ["a.so", "b.so"].map(str::to_owned).to_vec()));
         assert_eq!((reasons.len(), reasons[1].1, reasons[2].0), (3, 1, 809));
+    }
+
+    #[test]
+    fn a_place_with_several_files_has_one_name() {
+        let mut all = shrunk("gfx1100");
+        for name in ["a", "b", "c"] {
+            all.leave(&Tally::default(), 7, name);
+        }
+        let of = |all: &Shrunk| (all.left.files, all.left.names.join(" "), all.left.has_more);
+        assert_eq!(of(&all), (21, "a b c".into(), false));
+        all.leave(&Tally::default(), 7, "d");
+        assert_eq!(of(&all), (28, "a b c".into(), true));
     }
 
     #[test]

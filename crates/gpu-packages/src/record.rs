@@ -1,8 +1,10 @@
 //! `RECORD`, the list of the files of a wheel or an installed distribution.
 
 use std::borrow::Cow;
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::hash::BuildHasher;
 use std::ops::Range;
 
 use byte_parts::internal;
@@ -34,10 +36,19 @@ pub struct Record {
     text: Vec<u8>,
     /// The places of the rows in the text, with their line ends.
     rows: Vec<Range<usize>>,
-    /// The indices of the rows in the order of their paths; made when it is needed.
-    by_path: Option<Vec<usize>>,
+    /// Made when it is needed.
+    by_path: Option<ByPath>,
     /// By the index of the row.
     changes: BTreeMap<usize, Change>,
+}
+
+/// The rows in the order of the hashes of their paths. A search reads no row of another path, however long that is: the key of the
+/// hashes is random.
+#[derive(Clone)]
+struct ByPath {
+    key: RandomState,
+    /// Hashes and indices.
+    rows: Vec<(u64, usize)>,
 }
 
 /// The change of a row.
@@ -277,16 +288,21 @@ impl Record {
     /// Returns the numbers of the rows of a path, if there are any.
     fn rows_of(&mut self, path: &[u8]) -> Vec<usize> {
         let Record { text, rows, by_path, .. } = self;
-        let path_of = |index: &usize| rows.get(*index).map(|place| read(text, place).path);
-        let order = by_path.get_or_insert_with(|| {
-            let mut order: Vec<usize> = (0..rows.len()).collect();
-            order.sort_by_cached_key(path_of);
-            order
+        let by_path = by_path.get_or_insert_with(|| {
+            let key = RandomState::new();
+            let hash = |place| key.hash_one(read(text, place).path());
+            let mut rows: Vec<(u64, usize)> = rows.iter().map(hash).zip(0..).collect();
+            rows.sort_unstable();
+            ByPath { key, rows }
         });
-        let wanted = Some(Cow::Borrowed(path));
-        let start = order.partition_point(|index| path_of(index) < wanted);
-        let found = order.iter().skip(start).take_while(|index| path_of(index) == wanted);
-        found.copied().collect()
+        let wanted = by_path.key.hash_one(path);
+        let start = by_path.rows.partition_point(|(hash, _)| *hash < wanted);
+        let alike = by_path.rows.iter().skip(start).take_while(|(hash, _)| *hash == wanted);
+        let is_of_path = |index: &usize| {
+            let place = rows.get(*index);
+            place.is_some_and(|place| read(text, place).path() == path)
+        };
+        alike.map(|(_, index)| *index).filter(is_of_path).collect()
     }
 
     /// Returns the text with the changes.

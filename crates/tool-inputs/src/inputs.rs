@@ -81,7 +81,7 @@ impl Inputs {
         let directory = Arc::new(Root { held, real });
         let held = &directory.held;
         let found = held.files(&mut |path, error| self.complain(path, error));
-        self.files.reserve_exact(found.len());
+        self.files.reserve(found.len());
         for relative in found {
             let path = held.path_of(&relative);
             let origin = Origin::Below(Arc::clone(&directory), relative);

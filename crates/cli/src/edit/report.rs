@@ -362,10 +362,9 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
 pub(super) fn print_saved(rows: &[FileRow]) -> io::Result<()> {
     let changed = || rows.iter().filter(|row| row.changed);
     let wholes: Vec<_> = changed().filter(|row| row.about != About::Member).collect();
-    let [before, after] = sum(&wholes);
-    let Some(saved) = before.checked_sub(after).filter(|_| !wholes.is_empty()) else {
+    if wholes.is_empty() {
         return Ok(());
-    };
+    }
     let files = |is: &dyn Fn(&FileRow) -> bool| {
         style::files(changed().filter(|row| row.about != About::Package && is(row)).count())
     };
@@ -374,10 +373,16 @@ pub(super) fn print_saved(rows: &[FileRow]) -> io::Result<()> {
     } else {
         ("", "needs")
     };
-    let [before, after, saved] = [before, after, saved].map(style::size);
+    let [before, after] = sum(&wholes);
+    // Packages compress plain code better than code that is compressed by itself.
+    let saved = match before.checked_sub(after) {
+        Some(saved) => format!("{} {would}saved", style::size(saved)),
+        None => format!("{} more", style::size(after - before)),
+    };
+    let [before, after] = [before, after].map(style::size);
     let mut out = style::stdout();
     show!(out)?;
-    show!(out, "{before} -> {after}: {saved} {would}saved in {}", files(&|_| true))?;
+    show!(out, "{before} -> {after}: {saved} in {}", files(&|_| true))?;
     let needs: BTreeSet<&Need> = changed().flat_map(|row| &row.needs).collect();
     for one in needs {
         show!(out, "{need} {one} ({})", files(&|row| row.needs.contains(one)))?;

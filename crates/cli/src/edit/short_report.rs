@@ -300,9 +300,9 @@ fn print_extras(out: &mut Out<'_>, mut extras: Vec<(&'static str, u128)>) -> io:
 /// Prints the reasons why code stays, one in a line.
 fn print_reasons(out: &mut Out<'_>, reasons: &[Stay]) -> io::Result<()> {
     let mut table = Table::default().numbers(["STAYS", "FILES"]).texts(["WHY", "WHERE"]).shrinks();
-    for Stay { reason, bytes, files, names, .. } in reasons.iter().take(MOST_REASONS) {
+    for Stay { reason, bytes, files, names, has_more, .. } in reasons.iter().take(MOST_REASONS) {
         let names: Vec<&str> = names.iter().map(|name| end_of(name)).collect();
-        let more = if *files > names.len() { ", ..." } else { "" };
+        let more = if *has_more { ", ..." } else { "" };
         let bytes = if *bytes == 0 { "-".to_owned() } else { style::size(*bytes) };
         table.row(&[bytes, files.to_string(), reason.clone(), names.join(", ") + more]);
     }

@@ -141,7 +141,7 @@ pub(super) fn tree(out: &mut Out<'_>, items: &[Item]) -> io::Result<()> {
 /// Sums of images, of one file or of several.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    /// By the kind of the code. One file has one list.
+    /// By the kind of the code, if it was read. One file has one list.
     targets: BTreeMap<Option<CodeKind>, TargetTotals>,
     needs: Needs,
     file_size: u64,
@@ -165,7 +165,8 @@ impl Totals {
         }
         let mut seen = HashSet::new();
         for image in images {
-            let kind = CodeKind::of(&image.listed).filter(|_| self.files_of.is_some());
+            let is_known = self.files_of.is_some() && image.listed.format() != FileFormat::NotRead;
+            let kind = CodeKind::of(&image.listed).filter(|_| is_known);
             self.targets.entry(kind).or_default().add(&image.listed);
             self.needs.add(image);
             if let Some(files) = self.files_of.as_mut().filter(|_| image.listed.is_counted()) {
@@ -223,10 +224,11 @@ impl Totals {
             .numbers(["SHARE"]);
         for (kind, total) in sums {
             let files = self.files_of.as_ref();
+            let unknown = if files.is_some() { "-" } else { "" };
             let files = files.and_then(|files| files.get(&(kind, total.name.clone())));
             table.row(&[
                 total.name.clone(),
-                kind.map_or_else(String::new, |kind| kind.as_str().to_owned()),
+                kind.map_or(unknown, CodeKind::as_str).to_owned(),
                 files.map_or_else(String::new, usize::to_string),
                 total.images.to_string(),
                 style::size(total.size),

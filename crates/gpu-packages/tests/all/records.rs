@@ -51,6 +51,35 @@ fn rows_are_removed_with_their_line() {
 }
 
 #[test]
+fn the_last_change_counts_unless_the_row_is_removed() {
+    let mut record = Record::parse(b"a,,1\nb,,1\na,,2\nc,,1\n").unwrap();
+    let mut replace = |path: &[u8], size, is_removed| {
+        let removed = if is_removed { record.remove(path) } else { 0 };
+        let count = record.replace(path, size, |algorithm| Ok(Hash::of(algorithm, b""))).unwrap();
+        (removed, count, String::from_utf8(record.to_vec()).unwrap())
+    };
+    assert_eq!(replace(b"a", 7, false), (0, 2, "a,,7\nb,,1\na,,7\nc,,1\n".into()));
+    assert_eq!(replace(b"a", 1, false), (0, 2, "a,,1\nb,,1\na,,1\nc,,1\n".into()));
+    assert_eq!(replace(b"b", 7, true), (1, 1, "a,,1\na,,1\nc,,1\n".into()));
+    assert_eq!(replace(b"a", 7, true), (2, 2, "c,,1\n".into()));
+}
+
+/// Takes seconds: if each search read the longest row, it would take many minutes.
+#[test]
+fn a_search_reads_no_row_of_another_path() {
+    let paths: Vec<String> = (0..50_000).map(|n| format!("d/{n:05}")).collect();
+    let long = "n".repeat(1 << 20);
+    let text: String = paths.iter().chain([&long]).map(|path| format!("{path},,3\n")).collect();
+    let mut record = Record::parse(format!("{text}m{}\n", ",".repeat(1 << 20)).as_bytes()).unwrap();
+    for path in &paths {
+        let rows: Vec<_> = record.find(path.as_bytes()).map(|row| row.size()).collect();
+        assert_eq!(rows, [Some(3)]);
+        assert_eq!(record.find(format!("{path}x").as_bytes()).count(), 0);
+    }
+    assert_eq!((record.find(long.as_bytes()).count(), record.find(b"m").count()), (1, 1));
+}
+
+#[test]
 fn unknown_algorithms_are_refused() {
     let mut record = Record::parse(b"a,blake3=x,1\n").unwrap();
     let error = record.replace(b"a", 1, |algorithm| Ok(Hash::of(algorithm, b""))).unwrap_err();

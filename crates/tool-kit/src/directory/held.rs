@@ -250,6 +250,12 @@ mod tests {
             symlink("one/two", root.join("directory")).unwrap();
             is_refused("file");
             is_refused("directory/list");
+            symlink("two", root.join("one/inside")).unwrap();
+            symlink("../..", root.join("one/out")).unwrap();
+            symlink(place.path(), root.join("one/absolute")).unwrap();
+            for path in ["one/inside/list", "one/out/outside", "one/absolute/outside"] {
+                is_refused(path);
+            }
             let made = std::process::Command::new("mkfifo").arg(root.join("pipe")).status();
             assert!(made.unwrap().success());
             assert_eq!(read("pipe").unwrap_err().to_string(), "not a regular file");
@@ -258,5 +264,24 @@ mod tests {
             symlink("elsewhere", &root).unwrap();
             assert_eq!(read("one/two/list").unwrap(), b"12345");
         }
+    }
+
+    /// The system refuses paths of more than 4096 bytes.
+    #[test]
+    #[cfg(unix)]
+    fn paths_may_have_any_length() {
+        let place = tempfile::tempdir().unwrap();
+        let held = Held::open(place.path()).unwrap();
+        let (mut directory, mut path) = (held.directory(Path::new("")).unwrap(), PathBuf::new());
+        let name = OsString::from("n".repeat(250));
+        for _ in 0..20 {
+            directory.make(&name, 0o700).unwrap();
+            directory = Arc::new(directory.enter(&name).unwrap());
+            path.push(&name);
+        }
+        path.push("list");
+        drop(directory.create(OsStr::new("list"), 0o600).unwrap());
+        assert_eq!(held.read_list(&path, 5).unwrap(), b"");
+        assert_eq!(held.files(&mut |path, error| panic!("{path:?}: {error}")), [path]);
     }
 }

@@ -179,6 +179,18 @@ fn wheels_are_compressed_and_come_back() {
     assert_eq!(new[1], members(&old)[1]);
 }
 
+/// A package compresses plain code better than code that is compressed by itself.
+#[test]
+fn what_compressed_code_needs_is_said_of_packages_that_grow() {
+    let place = Place::new(b"");
+    fs::copy(data("kernels.fatbin"), place.path("plain")).unwrap();
+    place.succeeds(&["decompress", "--in-place", "plain"]);
+    let member = Made::new("k.fatbin", read(place.path("plain")));
+    fs::write(place.path("a.zip"), packages::zip(&[member], &Around::default())).unwrap();
+    let said = place.succeeds(&["compress", "--dry-run", "a.zip"]);
+    assert!(said.contains(" B more in 1 file\nwould need driver 550 or later: "), "{said}");
+}
+
 #[test]
 fn outputs_go_to_a_directory_or_into_the_place_of_the_wheel() {
     let place = Place::new(&wheel(&[]));
