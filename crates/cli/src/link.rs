@@ -8,6 +8,7 @@ use offload_link::{
 };
 use serde_json::{Value, json};
 
+use crate::wrap::{check_output, print_link_args};
 use drop_ins::linker_wrapper::clang::Clang;
 use drop_ins::linker_wrapper::files::Files;
 use drop_ins::linker_wrapper::programs::Programs;
@@ -35,6 +36,12 @@ pub(crate) struct Args {
     /// Print the images to link, their inputs, and code that is in none; link nothing
     #[arg(long, conflicts_with = "output")]
     print_plan: bool,
+    /// Print the arguments that cc or clang needs to link with FILE, one in a line
+    ///
+    /// For ELF objects of clang: ld.lld --gc-sections, which Rust links with, drops the entries of the kernels unless it is told
+    /// not to.
+    #[arg(long, conflicts_with = "print_plan")]
+    print_link_args: bool,
     /// Print the plan as JSON
     #[arg(long, requires = "print_plan", conflicts_with = "output")]
     json: bool,
@@ -116,6 +123,9 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
         return Err(io::Error::other("no object has device code: expected one that clang made"));
     }
     let argument = |text: &String| ClangOptions::argument(text);
+    if args.print_link_args {
+        check_output(output)?;
+    }
     let files = Files::new(false, false);
     let mut clang = Clang {
         options: ClangOptions {
@@ -131,11 +141,11 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
         compresses: args.compress,
         images: Vec::new(),
     };
-    let images = plan.link(&mut clang)?;
+    let linked = plan.link(&mut clang)?;
     let host = args.host_triple.clone().unwrap_or_else(wrapper::host_triple);
     let options =
         RegisterOptions::new(host).with_compression(bundler::compression(args.compress, None));
-    let object = images.object_parts(&options)?;
+    let object = linked.object_parts(&options)?;
     let object = object.ok_or_else(|| {
         io::Error::other("no image has a programming model: expected openmp, hip or cuda")
     })?;
@@ -143,7 +153,11 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
     let how = NewPermissions::of_all(sources.iter().map(Payload::permissions));
     let images = &clang.images;
     outputs.write_or_print(output, how, |file| linker_wrapper::write(&object, images, file))?;
-    outputs.commit()
+    outputs.commit()?;
+    if args.print_link_args {
+        print_link_args(linked.link_args(&options)?)?;
+    }
+    Ok(())
 }
 
 fn print(as_json: bool, plan: &Plan<'_>) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use target_id::is_known_processor;
 use target_id::near::{self, did_you_mean, nearest};
@@ -87,18 +87,31 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         target_ids: args.offload_arch.clone(),
         max_input: args.max_input,
     };
-    if args.print_link_args && args.output.as_os_str() == "-" {
-        return Err(io::Error::other(
-            "--print-link-args: standard output holds the module: expected -o FILE",
-        ));
+    if args.print_link_args {
+        check_output(&args.output)?;
     }
     let mut wrapped = request.wrap()?;
     wrapped.write(Emit::of(args.emit.as_deref(), &args.output), &args.output)?;
     if args.print_link_args {
-        let lines = wrapped.link_args().iter().map(|argument| format!("{argument}\n"));
-        io::stdout().write_all(lines.collect::<String>().as_bytes())?;
+        print_link_args(wrapped.link_args())?;
     }
     Ok(Outcome::Clean)
+}
+
+/// Fails if standard output, where the arguments of a link are printed, holds the output.
+pub(crate) fn check_output(output: &Path) -> io::Result<()> {
+    if output.as_os_str() == "-" {
+        return Err(io::Error::other(
+            "--print-link-args: standard output holds the object: expected -o FILE",
+        ));
+    }
+    Ok(())
+}
+
+/// Prints the arguments of a link, one in a line.
+pub(crate) fn print_link_args(arguments: &[&str]) -> io::Result<()> {
+    let lines = arguments.iter().map(|argument| format!("{argument}\n"));
+    io::stdout().write_all(lines.collect::<String>().as_bytes())
 }
 
 fn unknown(error: &dyn fmt::Display, typed: &str, names: &[&str]) -> io::Error {

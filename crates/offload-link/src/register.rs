@@ -96,6 +96,39 @@ impl Images {
         self.kinds().into_iter().map(register).collect()
     }
 
+    /// Returns the arguments that a compiler which calls the host linker (`cc`, `clang`, `rustc -C link-arg=`, cargo's
+    /// `cargo::rustc-link-arg=`) needs to link with [`object`](Self::object), in their order: those of
+    /// [`Module::compiler_args`], which says why. A linker that links itself does what these tell it: it keeps the sections whose
+    /// bounds the object refers to.
+    ///
+    /// ```
+    /// use offload_link::{Images, RegisterOptions};
+    /// # let linked: Images = Images::default();
+    ///
+    /// // In a build script:
+    /// for argument in linked.link_args(&RegisterOptions::new("x86_64-unknown-linux-gnu"))? {
+    ///     println!("cargo::rustc-link-arg={argument}"); // -Wl,-z,nostart-stop-gc
+    /// }
+    /// # Ok::<(), offload_link::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Registration`].
+    pub fn link_args(&self, options: &RegisterOptions) -> Result<&'static [&'static str], Error> {
+        let failed = |error| Error::of(ErrorKind::Registration, "registration code", error);
+        let host = Target::new(&options.host_triple).map_err(failed)?;
+        for kind in self.kinds() {
+            // The arguments are the same for all images.
+            let wrapper = Wrapper::new(kind, options.abi, host.clone());
+            let module = wrapper.image(Image::from_bytes(b"image")).module().map_err(failed)?;
+            if !module.compiler_args().is_empty() {
+                return Ok(module.compiler_args());
+            }
+        }
+        Ok(&[])
+    }
+
     /// Returns one object that registers the images of all programming models; `None` without images. It is in memory,
     /// as the images must be: others have [`object_parts`](Self::object_parts).
     ///

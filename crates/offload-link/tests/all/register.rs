@@ -107,6 +107,27 @@ fn one_object_registers_all_kinds() {
     assert!(none.object(&options()).unwrap().is_none());
 }
 
+/// The arguments of a link are those of the modules that are registered.
+#[test]
+fn links_are_told_to_keep_the_entries() {
+    let kinds = [OffloadKind::OPENMP, OffloadKind::HIP, OffloadKind::CUDA, OffloadKind::SYCL];
+    for kind in kinds {
+        let cubin = old_cubin(80);
+        let image = LinkedImage { kinds: vec![kind], ..cuda("sm_80", &cubin) };
+        let images: Images = [image].into_iter().collect();
+        for host in [HOST, "aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc"] {
+            let options = RegisterOptions::new(host);
+            let registrations = images.register(&options).unwrap();
+            let of_modules = registrations.iter().flat_map(|it| it.module().compiler_args());
+            let arguments = images.link_args(&options).unwrap();
+            assert!(arguments.iter().eq(of_modules), "{kind} {host}");
+            let is_kept = kind != OffloadKind::SYCL && !host.contains("windows");
+            assert_eq!(arguments, if is_kept { &["-Wl,-z,nostart-stop-gc"][..] } else { &[] });
+        }
+    }
+    assert!(Images::default().link_args(&options()).unwrap().is_empty());
+}
+
 fn cuda(arch: &str, bytes: &[u8]) -> LinkedImage {
     LinkedImage {
         target: LinkTarget::new("nvptx64-nvidia-cuda", arch),

@@ -54,6 +54,7 @@ mod peer;
 mod processors;
 mod retouch;
 mod roc_obj;
+mod rust_link;
 mod split;
 mod triples;
 mod wrapper_bitcode;
