@@ -10,7 +10,6 @@ use crate::database::Database;
 use crate::device::Device;
 use crate::fatbinary::{self, Asked};
 use crate::fit::Code;
-use crate::tally::CodeKind;
 use crate::vendor::Vendor;
 use crate::wanted::is_for_others;
 use crate::wanted::{Fate, Wanted};
@@ -176,7 +175,7 @@ impl Rule {
     pub fn may_empty(&self, images: &[ImageInfo]) -> bool {
         let is_useless = |(image, fate): (&ImageInfo, Fate)| {
             let is_nvidia = Code::from(image).vendor() == Some(Vendor::Nvidia);
-            CodeKind::of(image).is_none() || is_nvidia && !fate.stays()
+            is_host(image) || !image.is_counted() || is_nvidia && !fate.stays()
         };
         self.names_vendor(Vendor::Nvidia) && images.iter().zip(self.fates(images)).all(is_useless)
     }
