@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use bundle_format::EntryId;
-use device_select::{Decision, Missing, Rule, Wanted, is_host, names};
+use device_select::{Decision, Missing, Rule, Wanted, is_compiler_library, is_host, names};
 use fat_edit::EditableFile;
 use fat_object::{FileFormat, ImageInfo};
 
@@ -166,6 +166,11 @@ impl Thinning<'_> {
         let contents = subject.contents;
         let images = contents.images();
         if images.iter().all(is_host) {
+            return Err(Failure::NoCode);
+        }
+        // They stay in an environment, and the report leaves them out.
+        if permits.is_environment && images.iter().all(|it| is_host(it) || is_compiler_library(it))
+        {
             return Err(Failure::NoCode);
         }
         let (option, typed) = self.typed();

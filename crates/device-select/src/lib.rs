@@ -164,7 +164,7 @@ pub use pack_set::PackSet;
 pub use packs::{PackAnswer, SplitLibrary};
 pub use products::{Product, processors, target_id};
 #[cfg(feature = "files")]
-pub use rule::{Rule, is_host};
+pub use rule::{Rule, is_compiler_library, is_host};
 #[cfg(feature = "files")]
 pub use runtime::Runtime;
 #[cfg(feature = "files")]

@@ -250,6 +250,13 @@ fn is_loose_shader(image: &ImageInfo) -> bool {
     image.path().last().is_some_and(PathStep::is_found_by_scan) && Code::from(image).is_shader()
 }
 
+/// Returns whether an image is LLVM bitcode in a file of its own: a library of compilers, such as `libdevice.10.bc`, that no
+/// runtime loads. Compilers link it for later GPUs than the one it names, too.
+#[must_use]
+pub fn is_compiler_library(image: &ImageInfo) -> bool {
+    image.container() == ContainerKind::File && image.format() == FileFormat::Bitcode
+}
+
 /// Returns whether an image is for other devices than its entry states.
 pub(crate) fn is_misnamed(image: &ImageInfo) -> bool {
     is_for_others(image.disagreement())

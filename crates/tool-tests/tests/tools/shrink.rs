@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use samples::bits::{module, wide};
 use samples::packages::{self, Around};
 
 use crate::common::{data, stderr, stdout};
@@ -126,6 +127,26 @@ fn a_file_without_use_is_emptied_last() {
     assert!(again.starts_with("nothing to remove from "), "{again}");
     place.succeeds(&["shrink", "env", "--gpu", "gfx1100"]);
     assert!(images("old.o").contains("sm_70"));
+}
+
+/// Bitcode in a file of its own is linked by compilers: it is neither kept for the GPU nor for others.
+#[test]
+fn libraries_of_compilers_do_not_count() {
+    let place = Place::with("hip.o", &fs::read(data("hip.o")).unwrap());
+    let library = module(|module| {
+        module.record(1, &[2]);
+        module.record(2, &wide(b"amdgcn-amd-amdhsa"));
+    });
+    fs::create_dir(place.path("env")).unwrap();
+    fs::rename(place.path("hip.o"), place.path("env/hip.o")).unwrap();
+    let before = place.succeeds(&["shrink", "env", "--gpu", "gfx1100", "--plan"]);
+    fs::write(place.path("env/ockl.bc"), library).unwrap();
+    assert!(place.succeeds(&["ls", "env/ockl.bc"]).contains("LLVM bitcode"));
+    let after = place.succeeds(&["shrink", "env", "--gpu", "gfx1100", "--plan", "--why"]);
+    let kept = |said: &str| said.lines().nth(1).unwrap().to_owned();
+    assert_eq!(kept(&before), kept(&after));
+    assert!(after.contains("files of LLVM bitcode"), "{after}");
+    assert!(!after.contains("WHY"), "{after}");
 }
 
 /// Returns the number of files below a directory.
