@@ -38,14 +38,25 @@ pub(super) enum Step {
     Empty,
 }
 
+/// When a file is edited: one that would lose all its code is edited after all others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// With all others: it is postponed.
+    First,
+    /// After the others: it loses all its code.
+    Last,
+    /// After the others: it stays as it is.
+    Left,
+}
+
 /// The edit of one file, or of a package.
 pub(super) struct Job<'e> {
     pub(super) editor: &'e Editor<'e>,
     pub(super) listed: Listed<'e>,
     loose: &'e LooseFiles,
     pub(super) share: Share,
-    /// `true` once all other files are edited.
-    is_last: bool,
+    /// The time of the edit.
+    pub(super) stage: Cell<Stage>,
     /// `true` if it failed, and may not with more than the share.
     needs_more: Cell<bool>,
     /// The most bytes that may be held beside the file, those of the member that is edited now, and those of new members.
@@ -65,7 +76,7 @@ impl<'e> Job<'e> {
             listed: Listed::new(lists),
             loose,
             share,
-            is_last: false,
+            stage: Cell::new(Stage::First),
             needs_more: Cell::new(false),
             most_held: 0,
             held: Cell::new(0),
@@ -93,15 +104,10 @@ impl<'e> Job<'e> {
         if self.needs_more.get() { Err(step) } else { Ok(step) }
     }
 
-    /// Edits a file that loses all its code.
-    pub(super) fn empty(mut self, file: &Input) -> Edited {
-        self.is_last = true;
+    /// Edits a file that was postponed, or leaves it.
+    pub(super) fn edit_last(mut self, file: &Input, stage: Stage) -> Edited {
+        self.stage.set(stage);
         self.rows_of(file, Self::edit_any)
-    }
-
-    /// Leaves a file as it is that would lose all its code.
-    pub(super) fn leave(mut self, file: &Input) -> Edited {
-        self.rows_of(file, |_, _| Err(Failure::NotConcerned(Vec::new())))
     }
 
     /// Deletes a file.
@@ -120,7 +126,7 @@ impl<'e> Job<'e> {
         let output = &self.editor.options.output;
         let can_stay = |failure: &Failure| match failure {
             Failure::Refused(_) => output.in_place || output.dry_run,
-            Failure::Postponed => false,
+            Failure::Postponed => self.stage.get() != Stage::First,
             _ => true,
         };
         let max = self.editor.options.limits.max_input;
@@ -267,7 +273,6 @@ impl<'e> Job<'e> {
         failure: Failure,
     ) -> Result<FileRow, Failure> {
         let (rule, stays) = match (self.editor.shrinks, failure) {
-            // The whole of a package is written at once: none of its members comes last.
             (Some(rule), Failure::NotConcerned(_) | Failure::Postponed) => {
                 (rule, Stays::Unconcerned)
             }
@@ -342,7 +347,7 @@ impl<'e> Job<'e> {
             return Err(Failure::NoCode);
         }
         let (file, walk, threads) = (input, self.walk(), self.share.threads);
-        let is_last = self.is_last;
+        let is_last = self.stage.get() == Stage::Last;
         let subject =
             Subject { is_named, is_last, contents: &contents, file, walk: &walk, threads };
         let mut wishes = (self.editor.decide)(&subject)?;

@@ -14,7 +14,7 @@ use gpu_packages::{
     rewrite_stream, stale_lists, verify,
 };
 
-use super::job::Job;
+use super::job::{Job, Stage};
 use super::report::{About, FileRow, Stays};
 use super::words::{allow, explain, left_alone, no_wheel};
 use tool_inputs::inputs::Input;
@@ -164,6 +164,7 @@ impl Job<'_> {
         let reader = edited.package.opened.reader();
         let mut edit = PackageEdit::new(zip, reader).map_err(of)?;
         edited.allow(allow(self.editor.options, edit.findings()), edit.findings())?;
+        let mut postponed = Vec::new();
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
             if edited.loose.contains(member.name())
@@ -173,6 +174,16 @@ impl Job<'_> {
                 edited.delete(&name, member.size());
                 continue;
             }
+            let contents = self.edit_zip_member(edited, &mut edit, (zip, at), &name);
+            if matches!(contents, Err(Failure::Postponed)) {
+                postponed.push((at, name));
+            } else if let Some(contents) = edited.settle(&name, contents)? {
+                edit.replace(at, contents);
+            }
+        }
+        let has_code = edited.members.rows.iter().any(|row| row.tally.kept.total() > 0);
+        self.stage.set(if has_code { Stage::Last } else { Stage::Left });
+        for (at, name) in postponed {
             let contents = self.edit_zip_member(edited, &mut edit, (zip, at), &name);
             if let Some(contents) = edited.settle(&name, contents)? {
                 edit.replace(at, contents);
@@ -301,6 +312,9 @@ impl Job<'_> {
         let (contents, wishes, plan) = match self.plan(store.reader(), false) {
             Ok(planned) => planned,
             Err(failure @ Failure::NoCode) => return Err(failure),
+            Err(Failure::Postponed) if self.stage.get() == Stage::First => {
+                return Err(Failure::Postponed);
+            }
             Err(failure) => {
                 let row = self.staying(&name, (store.reader(), store.size()), failure)?;
                 return Ok((None, row.of_package(edited.dry_run)));
@@ -327,6 +341,8 @@ impl Job<'_> {
         if self.editor.options.output.build_tag.is_some() {
             return Err(no_wheel());
         }
+        // Members are written while others are not read yet.
+        self.stage.set(Stage::Left);
         let old = BufReader::with_capacity(1 << 16, edited.package.opened.reader());
         let verified = verify(
             old,

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use super::editor::Editor;
-use super::job::{Job, Step};
+use super::job::{Job, Stage, Step};
 use super::loose::LooseFiles;
 use super::reporter::{FullReport, Reporter};
 use tool_inputs::inputs::{Input, Inputs};
@@ -82,12 +82,10 @@ impl Editor<'_> {
         drop(progress);
         // Files lose all code last, and only where all went well and others have code for the targets.
         for file in emptied {
+            let is_clean = reporter.outcome() == Outcome::Clean;
+            let stage = if is_clean { Stage::Last } else { Stage::Left };
             let job = Job::new(&self, (&lists, &loose), shares.all());
-            let edited = match reporter.outcome() {
-                Outcome::Clean => job.empty(file),
-                _ => job.leave(file),
-            };
-            reporter.take(file, edited)?;
+            reporter.take(file, job.edit_last(file, stage))?;
         }
         if is_written && reporter.outcome() == Outcome::Clean {
             lock().note_deletions(&going);

@@ -127,6 +127,20 @@ fn a_file_without_use_is_emptied_last() {
     assert!(again.starts_with("nothing to remove from "), "{again}");
     place.succeeds(&["shrink", "env", "--gpu", "gfx1100"]);
     assert!(images("old.o").contains("sm_70"));
+
+    // Members of a wheel, whatever their order is.
+    for files in
+        [[("foo/a.o", &only), ("foo/old.o", &old)], [("foo/old.o", &old), ("foo/z.o", &only)]]
+    {
+        let files = files.map(|(name, bytes)| (name, &bytes[..]));
+        fs::write(place.path("foo.whl"), wheel(&files)).unwrap();
+        let said = place.succeeds(&["shrink", "foo.whl", "--gpu", "sm_75", "-o", "out.whl"]);
+        assert!(said.contains("1 of the files had nothing for sm_75"), "{said}");
+        assert!(!place.succeeds(&["ls", "out.whl"]).contains("compute_80"));
+        place.succeeds(&["verify", "out.whl"]);
+    }
+    fs::write(place.path("foo.whl"), wheel(&[("foo/a.o", &only)])).unwrap();
+    place.fails(&["shrink", "foo.whl", "--gpu", "sm_75", "-o", "none.whl"], "nothing is removed");
 }
 
 /// Bitcode in a file of its own is linked by compilers: it is neither kept for the GPU nor for others.
