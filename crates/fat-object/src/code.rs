@@ -85,7 +85,12 @@ mod tests {
             let window = 0..stored.len() as u64;
             in_compressed(&mut source, &window, own, budget).unwrap()
         };
-        let image = samples::device::elf(samples::device::AMD, &[], &[]);
+        // Headers of an AMD file whose only section is the null section, and zeros.
+        let mut image = b"\x7fELF\x02\x01\x01\x40".to_vec();
+        image.resize(300, 0);
+        for (field, value) in [(16, 3), (18, 224), (40, 64), (52, 64), (58, 64), (60, 1)] {
+            image[field] = value;
+        }
         let size = image.len() as u64;
         let mut budget = Budget::new(2 * size);
         // One sequence of literals.
