@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::machine;
+
 /// A crate, and the only crates of this workspace that it may use. `None`: all of the floors below its own.
 type Line = (&'static str, Option<&'static [&'static str]>);
 
@@ -143,4 +145,23 @@ f = \"1\"
 workspace = true
 ";
     assert_eq!(dependencies(manifest), ["a", "c", "d", "e"]);
+}
+
+/// A package holds the sources with their unit tests, and outsiders run these: they cannot use crates that are not published.
+#[test]
+fn unit_tests_use_published_crates() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for entry in fs::read_dir(&crates).unwrap() {
+        let path = entry.unwrap().path();
+        let is_ours = ["samples", "oracles", "tool-tests"].iter().any(|name| path.ends_with(name));
+        let mut files = Vec::new();
+        if !is_ours && path.join("src").exists() {
+            machine::sources(&path.join("src"), &mut files);
+        }
+        for file in files {
+            let code = fs::read_to_string(&file).unwrap();
+            let found = ["samples::", "oracles::"].into_iter().find(|name| code.contains(name));
+            assert_eq!(found, None, "{}", file.display());
+        }
+    }
 }
