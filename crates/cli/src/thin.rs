@@ -165,12 +165,9 @@ impl Thinning<'_> {
         let Thinning { rule, permits, options } = self;
         let contents = subject.contents;
         let images = contents.images();
-        if images.iter().all(is_host) {
-            return Err(Failure::NoCode);
-        }
-        // They stay in an environment, and the report leaves them out.
-        if permits.is_environment && images.iter().all(|it| is_host(it) || is_compiler_library(it))
-        {
+        // Libraries of compilers stay in an environment, and the report leaves them out.
+        let is_left = |image| permits.is_environment && is_compiler_library(image);
+        if images.iter().all(|image| is_host(image) || is_left(image)) {
             return Err(Failure::NoCode);
         }
         let (option, typed) = self.typed();

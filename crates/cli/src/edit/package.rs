@@ -174,20 +174,14 @@ impl Job<'_> {
                 edited.delete(&name, member.size());
                 continue;
             }
-            let contents = self.edit_zip_member(edited, &mut edit, (zip, at), &name);
-            if matches!(contents, Err(Failure::Postponed)) {
+            if self.put_zip_member(edited, &mut edit, (zip, at), &name)? {
                 postponed.push((at, name));
-            } else if let Some(contents) = edited.settle(&name, contents)? {
-                edit.replace(at, contents);
             }
         }
         let has_code = edited.members.rows.iter().any(|row| row.tally.kept.total() > 0);
         self.stage.set(if has_code { Stage::Last } else { Stage::Left });
         for (at, name) in postponed {
-            let contents = self.edit_zip_member(edited, &mut edit, (zip, at), &name);
-            if let Some(contents) = edited.settle(&name, contents)? {
-                edit.replace(at, contents);
-            }
+            self.put_zip_member(edited, &mut edit, (zip, at), &name)?;
         }
         edited.check()?;
         let tag = self.editor.options.output.build_tag.as_deref();
@@ -225,6 +219,24 @@ impl Job<'_> {
             return Ok(false);
         };
         Ok(it.rule.drops_database(database, store.reader(), &self.walk())?)
+    }
+
+    /// Puts the new contents of a member of a zip archive in its place; returns `true` if it is postponed.
+    fn put_zip_member(
+        &self,
+        edited: &mut Edited<'_>,
+        edit: &mut PackageEdit<'_>,
+        (zip, at): (&Zip, usize),
+        name: &str,
+    ) -> Result<bool, Failure> {
+        let contents = self.edit_zip_member(edited, edit, (zip, at), name);
+        if matches!(contents, Err(Failure::Postponed)) {
+            return Ok(true);
+        }
+        if let Some(contents) = edited.settle(name, contents)? {
+            edit.replace(at, contents);
+        }
+        Ok(false)
     }
 
     fn edit_zip_member(
