@@ -10,7 +10,8 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -43,6 +44,13 @@ pub fn new_command(path: impl AsRef<OsStr>) -> Command {
     command.env_clear().env("LC_ALL", "C").envs(passed);
     command.current_dir(env!("CARGO_MANIFEST_DIR")).stdin(Stdio::null());
     command
+}
+
+/// Links `main.rs` in a directory and objects with `rustc` and its default linker, which gets these arguments.
+pub fn link_with_rustc(directory: &Path, objects: &[&str], arguments: &[&str]) -> Output {
+    let all = objects.iter().chain(arguments).map(|argument| format!("-Clink-arg={argument}"));
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    new_command(rustc).arg("main.rs").args(all).current_dir(directory).output().unwrap()
 }
 
 /// Makes a directory where programs can be run: they cannot be everywhere that temporary files can be.

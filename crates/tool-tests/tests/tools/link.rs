@@ -4,10 +4,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 
-use crate::common::machine::runnable_directory;
-use crate::common::{new_command, printed_in, stderr, tool};
+use crate::common::machine::{link_with_rustc, runnable_directory};
+use crate::common::{printed_in, stderr, tool};
 use tempfile::TempDir;
 use wrapper_ir::{Abi, Entries, Image, OffloadEntry, OffloadKind, Target, Wrapper};
 
@@ -19,10 +18,6 @@ const MODELS: [(&str, u32, &str); 3] = [
     ("cuda", 2, "__cudaRegisterFunction handle kernel_host kernel kernel -1"),
     ("hip", 4, "__hipRegisterFunction handle kernel_host kernel kernel -1"),
 ];
-
-fn run(place: &Path, tool: &str, arguments: &[&str]) -> Output {
-    new_command(tool).args(arguments).current_dir(place).output().unwrap()
-}
 
 fn good(place: &Path, tool: &str, arguments: &[&str]) -> String {
     printed_in(tool, arguments, place)
@@ -42,18 +37,9 @@ fn place(options: &[&str]) -> TempDir {
     place
 }
 
-/// Links the objects with `rustc`.
-fn link(place: &Path, objects: &[&str], arguments: &[&str]) -> Output {
-    let arguments =
-        objects.iter().chain(arguments).map(|argument| format!("-Clink-arg={argument}"));
-    let all: Vec<_> = ["main.rs".to_owned()].into_iter().chain(arguments).collect();
-    let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into());
-    run(place, &rustc, &all.iter().map(String::as_str).collect::<Vec<_>>())
-}
-
 /// Links the objects, and returns what the program prints.
 fn linked(place: &Path, objects: &[&str], arguments: &[&str]) -> String {
-    let output = link(place, objects, arguments);
+    let output = link_with_rustc(place, objects, arguments);
     assert!(output.status.success(), "{}", stderr(&output));
     good(place, "./main", &[])
 }
@@ -81,7 +67,7 @@ fn entries_of_compilers_are_registered() {
 
             // Without the argument the link fails, or the program has its kernels.
             fs::remove_file(place.join("main")).unwrap();
-            let output = link(place, &objects, &[]);
+            let output = link_with_rustc(place, &objects, &[]);
             if output.status.success() {
                 let seen = good(place, "./main", &[]);
                 assert!(seen.contains(expected), "{kind}: {seen}");
