@@ -8,6 +8,9 @@ use crate::machine;
 /// A crate, and the only crates of this workspace that it may use. `None`: all of the floors below its own.
 type Line = (&'static str, Option<&'static [&'static str]>);
 
+/// Crates for tests only: makers of files, and the checks of the fuzz targets and of the tools, which use all.
+const FOR_TESTS: [&str; 3] = ["samples", "oracles", "tool-tests"];
+
 /// The floors from the ground up. A crate may be listed before it exists.
 const FLOORS: [(&str, &[Line]); 9] = [
     ("foundation", &[("byte-parts", None), ("offload-codecs", None)]),
@@ -107,11 +110,7 @@ fn dependencies_point_down() {
         let used = dependencies(manifest);
         let used = used.into_iter().filter(is_ours);
         let Some(floor) = floor_of(name) else {
-            // Crates for tests only: makers of files, and the checks of the fuzz targets and of the tools, which use all.
-            assert!(
-                ["samples", "oracles", "tool-tests"].contains(&name.as_str()),
-                "the table of floors lacks {name}"
-            );
+            assert!(FOR_TESTS.contains(&name.as_str()), "the table of floors lacks {name}");
             assert!(name != "samples" || used.count() == 0, "{name} uses crates of ours");
             continue;
         };
@@ -153,9 +152,9 @@ fn unit_tests_use_published_crates() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     for entry in fs::read_dir(&crates).unwrap() {
         let path = entry.unwrap().path();
-        let is_ours = ["samples", "oracles", "tool-tests"].iter().any(|name| path.ends_with(name));
+        let is_for_tests = FOR_TESTS.iter().any(|name| path.ends_with(name));
         let mut files = Vec::new();
-        if !is_ours && path.join("src").exists() {
+        if !is_for_tests && path.join("src").exists() {
             machine::sources(&path.join("src"), &mut files);
         }
         for file in files {
@@ -164,4 +163,23 @@ fn unit_tests_use_published_crates() {
             assert_eq!(found, None, "{}", file.display());
         }
     }
+}
+
+/// Programs are built for size, as the general setting, and the libraries for speed.
+#[test]
+fn libraries_are_built_for_speed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let settings = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let mut libraries = 0;
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        let manifest = fs::read_to_string(entry.unwrap().path().join("Cargo.toml")).unwrap();
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = ")).unwrap();
+        let name = name.trim_matches('"');
+        let is_of_tools = manifest.contains("\ntools = true\n") || manifest.contains("\n[[bin]]\n");
+        let setting = format!("[profile.release.package.{name}]\nopt-level = 3\n");
+        let is_library = !is_of_tools && !FOR_TESTS.contains(&name);
+        assert_eq!(settings.contains(&setting), is_library, "{name}");
+        libraries += usize::from(is_library);
+    }
+    assert!(libraries > 10, "{libraries}: the manifests were not understood");
 }
