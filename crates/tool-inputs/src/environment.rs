@@ -87,7 +87,7 @@ struct Sites {
 ///
 /// # Errors
 ///
-/// There is no environment; without `prefix` also: there is no Python, or it fails.
+/// `prefix` has no environment; without it, Python is missing or fails.
 pub fn distributions(prefix: Option<&Path>) -> Result<(Vec<Distribution>, Vec<String>), String> {
     let Sites { sites, faults, .. } = prefix.map_or_else(search_path, search_path_of)?;
     let (found, more) = gpu_packages::distributions(&sites);
