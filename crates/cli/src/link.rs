@@ -1,12 +1,15 @@
 //! `offload link`: links the device code of inputs, and registers it in one object.
 
-use std::io;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use offload_link::{
     ClangOptions, DeviceCode, Fit, Group, Linked, Members, Need, Plan, PlanOptions, RegisterOptions,
 };
 use serde_json::{Value, json};
+use twox_hash::XxHash3_64;
 
 use crate::wrap::{check_output, print_link_args};
 use drop_ins::linker_wrapper::clang::Clang;
@@ -20,7 +23,7 @@ use tool_kit::parallel::Threads;
 use tool_kit::payload::Payload;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::style::{HEADING, TARGET, show};
-use tool_kit::{Outcome, input, json, report, style};
+use tool_kit::{Outcome, input, json, output, report, style};
 
 /// Link device code of objects, and register it in one object
 ///
@@ -42,6 +45,12 @@ pub(crate) struct Args {
     /// not to.
     #[arg(long, conflicts_with = "print_plan")]
     print_link_args: bool,
+    /// Register the kernels of these inputs alone; write the inputs of the host to DIR
+    ///
+    /// For libraries and crates that register their kernels by themselves: in one program, each has its own registration. Link
+    /// the files in DIR in the place of the inputs. ELF only.
+    #[arg(long, value_name = "DIR", conflicts_with = "print_plan")]
+    private_entries: Option<PathBuf>,
     /// Print the plan as JSON
     #[arg(long, requires = "print_plan", conflicts_with = "output")]
     json: bool,
@@ -94,9 +103,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let input = |path: &PathBuf| Input { path: path.clone(), is_whole: args.whole_archive };
     let inputs: Vec<_> = args.inputs.iter().map(input).collect();
     let open = |path: &Path| {
-        Opened::new(path, args.max_input).map(Some).map_err(|error| {
-            io::Error::other(format!("{}: {}", input::display(path), report::reason(&error)))
-        })
+        let opened = Opened::new(path, args.max_input).map(Some);
+        opened.map_err(|error| at(path, report::reason(&error)))
     };
     let members = match args.members {
         Which::Needed => Members::Needed,
@@ -126,6 +134,9 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
     if args.print_link_args {
         check_output(output)?;
     }
+    if let Some(directory) = &args.private_entries {
+        check_private(directory, sources, output)?;
+    }
     let files = Files::new(false, false);
     let mut clang = Clang {
         options: ClangOptions {
@@ -143,8 +154,11 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
     };
     let linked = plan.link(&mut clang)?;
     let host = args.host_triple.clone().unwrap_or_else(wrapper::host_triple);
-    let options =
+    let mut options =
         RegisterOptions::new(host).with_compression(bundler::compression(args.compress, None));
+    if args.private_entries.is_some() {
+        options = options.with_private_entries(suffix(sources)?);
+    }
     let object = linked.object_parts(&options)?;
     let object = object.ok_or_else(|| {
         io::Error::other("no image has a programming model: expected openmp, hip or cuda")
@@ -153,11 +167,70 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
     let how = NewPermissions::of_all(sources.iter().map(Payload::permissions));
     let images = &clang.images;
     outputs.write_or_print(output, how, |file| linker_wrapper::write(&object, images, file))?;
+    if let Some(directory) = &args.private_entries {
+        write_private(directory, sources, &options, &mut outputs)?;
+    }
     outputs.commit()?;
     if args.print_link_args {
         print_link_args(linked.link_args(&options)?)?;
     }
     Ok(())
+}
+
+/// Returns what the names of the entries of these inputs end in: a hash of all that is in them.
+fn suffix(sources: &[Payload]) -> io::Result<String> {
+    let mut hashes = Vec::new();
+    for source in sources {
+        hashes.extend(XxHash3_64::oneshot(&source.read()?).to_le_bytes());
+    }
+    Ok(format!("{:016x}", XxHash3_64::oneshot(&hashes)))
+}
+
+/// Fails if the inputs with private entries would replace each other, the output or an input.
+fn check_private(directory: &Path, sources: &[Payload], output: &Path) -> io::Result<()> {
+    let mut names = BTreeSet::new();
+    for source in sources {
+        let name = file_name(source);
+        let path = directory.join(name);
+        let why = if output::is_same(&path, source.path()) {
+            "this is an input: choose another directory"
+        } else if !names.insert(name) || output::is_same(&path, output) {
+            "more than one output has this name"
+        } else {
+            continue;
+        };
+        return Err(io::Error::other(format!("'{}': {why}", path.display())));
+    }
+    Ok(())
+}
+
+/// Writes inputs with private entries into a directory, under their own names.
+fn write_private(
+    directory: &Path,
+    sources: &[Payload],
+    options: &RegisterOptions,
+    outputs: &mut Outputs,
+) -> io::Result<()> {
+    let made = outputs.make_directory(directory)?;
+    for source in sources {
+        let bytes = source.read()?;
+        // It has code for devices only.
+        if bytes.starts_with(&offload_binary::MAGIC) {
+            continue;
+        }
+        let private = options.host_object(&bytes).map_err(|error| at(source.path(), error))?;
+        let how = source.permissions().into();
+        outputs.write(&made.file(file_name(source)), how, |file| file.write_all(&private))?;
+    }
+    Ok(())
+}
+
+fn file_name(source: &Payload) -> &OsStr {
+    source.path().file_name().unwrap_or(source.path().as_os_str())
+}
+
+fn at(path: &Path, error: impl std::fmt::Display) -> io::Error {
+    io::Error::other(format!("{}: {error}", input::display(path)))
 }
 
 fn print(as_json: bool, plan: &Plan<'_>) -> io::Result<()> {

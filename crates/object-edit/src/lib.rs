@@ -10,12 +10,14 @@
 //! WebAssembly modules. [`remove_sections`] removes sections, and restores the object that they were added to byte for
 //! byte. [`HostObject`] does so for an object in a file, without reading the contents of the sections.
 //!
+//! [`rename`] gives sections and symbols of ELF objects other names, also in an archive. [`edit_archive`] lays out an archive with
+//! other data for some members.
+//!
 //! The feature `objects` is this alone. The feature `linked`, on by default, adds what follows.
 //!
 //! # Editing
 //!
-//! [`edit`] lays out a host file with other contents in some of its sections, and [`edit_archive`] an archive with other data
-//! for some members. The answer is an [`Output`]: parts of the old file, of new inputs, and new bytes. Nothing is read but
+//! [`edit`] lays out a host file with other contents in some of its sections. The answer is an [`Output`]: parts of the old file, of new inputs, and new bytes. Nothing is read but
 //! headers, tables and what may refer to the sections, and nothing is written. Everything that depends on where contents lie
 //! follows: segments, section headers, symbols, relocations, pointers of wrappers, checksums, indices of archives. The new
 //! file is read again as if it were written, and compared with the old one.
@@ -86,10 +88,10 @@ pub use error::{Error, ErrorKind};
 #[cfg(feature = "linked")]
 pub use linked::{
     Edited, Format, HipWrapper, Item, Options, Registered, RegisteredWith, SectionChange,
-    SectionEdit, Target, edit, edit_archive, edit_in_place, editable_in_place, explain_nothing,
-    hip_wrappers, move_in, move_out, registered, sections_never_loaded, uneditable,
+    SectionEdit, Target, edit, edit_in_place, editable_in_place, explain_nothing, hip_wrappers,
+    move_in, move_out, registered, sections_never_loaded, uneditable,
 };
 #[cfg(feature = "objects")]
-pub use objects::{HostObject, NewSections, embed, remove_sections};
-#[cfg(feature = "linked")]
+pub use objects::{HostObject, NewSections, Renames, edit_archive, embed, remove_sections, rename};
+#[cfg(feature = "objects")]
 pub use output::{Input, NewInputs, Output, copy_of, is_copy_of, of_bytes, reader};

@@ -66,7 +66,6 @@ pub(super) fn absolute(base: u64, range: &Range<u64>) -> Range<u64> {
 
 /// Returns a range of the walked file as one of the file in the window, for errors: a caller may have asked for one outside of
 /// it, which then starts or ends where the window starts.
-#[cfg(feature = "linked")]
 pub(super) fn relative(window: &Range<u64>, range: &Range<u64>) -> Range<u64> {
     range.start.saturating_sub(window.start)..range.end.saturating_sub(window.start)
 }

@@ -1,9 +1,13 @@
 //! From linked images to objects that register them: each runtime wants its images in a container of its own.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use bundle_format::{EntryId, HIP_ALIGN};
 use byte_parts::{Layout, Part, Parts};
 use ccob::WriteOptions;
 use nv_fatbin::{Architecture, Flags, NewEntry, NewFatbin};
+use object_edit::{Renames, rename};
 use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
 use target_id::Triple;
 use wrapper_ir::{Abi, Image, Module, Target, Wrapper};
@@ -21,6 +25,7 @@ pub struct RegisterOptions {
     relocatable: bool,
     as_llvm: bool,
     names_host: bool,
+    private_entries: Option<String>,
 }
 
 /// Registration code of one programming model, and the containers that it registers.
@@ -42,6 +47,7 @@ impl RegisterOptions {
             relocatable: false,
             as_llvm: false,
             names_host: false,
+            private_entries: None,
         }
     }
 
@@ -66,6 +72,57 @@ impl RegisterOptions {
         self
     }
 
+    /// Registers only the kernels of host objects that [`host_object`](Self::host_object) returned for the same suffix, which is made
+    /// of letters, digits and underscores: the name of a library, or a hash of its objects.
+    ///
+    /// Otherwise the code registers the kernels of all objects in the program or shared library. Two such registrations in one program,
+    /// each with the images of some of the objects, lose kernels: each runtime finds all of them in both, and the images of one
+    /// have not all of them. Each library that registers its kernels by itself, such as a crate, needs a suffix of its own.
+    ///
+    /// For ELF hosts. SYCL needs nothing of the kind: its registration has the kernels of its images.
+    #[must_use]
+    pub fn with_private_entries(mut self, suffix: impl Into<String>) -> Self {
+        self.private_entries = Some(suffix.into());
+        self
+    }
+
+    /// Returns a host object, or an archive of host objects, as the registration needs it: with
+    /// [`with_private_entries`](Self::with_private_entries), its entries are in a section that the code registers, and its device
+    /// code, which is in an image by then, is gone; otherwise it is as it was.
+    ///
+    /// ```
+    /// use offload_link::{Images, RegisterOptions};
+    /// # let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/data");
+    /// # let linked = Images::default();
+    ///
+    /// let options = RegisterOptions::new("x86_64-unknown-linux-gnu").with_private_entries("my_crate");
+    /// let object = std::fs::read(format!("{directory}/host.o"))?;
+    /// let to_link = [Some(options.host_object(&object)?.into_owned()), linked.object(&options)?];
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Input`] for what is neither a relocatable ELF object nor an archive of such, for bitcode, and for files that
+    /// contradict themselves.
+    pub fn host_object<'a>(&self, object: &'a [u8]) -> Result<Cow<'a, [u8]>, Error> {
+        let Some(suffix) = &self.private_entries else { return Ok(Cow::Borrowed(object)) };
+        // Linked for the device already.
+        let mut renames = Renames::new().without_section(".llvm.offloading");
+        let kinds = [OffloadKind::OPENMP, OffloadKind::CUDA, OffloadKind::HIP];
+        let sections: BTreeSet<_> = kinds.map(|kind| self.abi.entries_section(kind)).into();
+        for section in sections {
+            renames = renames.with_section(section, format!("{section}_{suffix}"));
+            // Objects that `-r` linked with registration code have them.
+            for bound in ["__start_", "__stop_"].map(|bound| format!("{bound}{section}")) {
+                let private = format!("{bound}_{suffix}");
+                renames = renames.with_symbol(bound, private);
+            }
+        }
+        rename(object, &renames)
+            .map_err(|error| Error::of(ErrorKind::Input, "private entries", error))
+    }
+
     /// Makes the instructions of LLVM's modules: see [`Wrapper::as_llvm`].
     #[must_use]
     pub fn with_as_llvm(mut self, as_llvm: bool) -> Self {
@@ -79,6 +136,16 @@ impl RegisterOptions {
     pub fn with_host_in_bundles(mut self, names_host: bool) -> Self {
         self.names_host = names_host;
         self
+    }
+
+    /// Returns the registration code of these options, without images.
+    fn wrapper<'a>(&'a self, kind: OffloadKind, host: Target) -> Wrapper<'a> {
+        let wrapper =
+            Wrapper::new(kind, self.abi, host).relocatable(self.relocatable).as_llvm(self.as_llvm);
+        match &self.private_entries {
+            Some(suffix) => wrapper.private_entries(suffix),
+            None => wrapper,
+        }
     }
 }
 
@@ -120,7 +187,7 @@ impl Images {
         let host = Target::new(&options.host_triple).map_err(failed)?;
         for kind in self.kinds() {
             // The arguments are the same for all images.
-            let wrapper = Wrapper::new(kind, options.abi, host.clone());
+            let wrapper = options.wrapper(kind, host.clone());
             let module = wrapper.image(Image::from_bytes(b"image")).module().map_err(failed)?;
             if !module.compiler_args().is_empty() {
                 return Ok(module.compiler_args());
@@ -177,12 +244,7 @@ impl Registration {
         let module = loop {
             let images = containers.iter().zip(&heads);
             let images = images.map(|(parts, head)| Image::new(parts.size(), &head[..]));
-            let module = Wrapper::new(kind, options.abi, host.clone())
-                .images(images)
-                .relocatable(options.relocatable)
-                .as_llvm(options.as_llvm)
-                .module();
-            match module {
+            match options.wrapper(kind, host.clone()).images(images).module() {
                 Ok(module) => break module,
                 Err(error) if read_more(&error, &containers, &mut heads) => {}
                 Err(error) => return Err(failed(error)),

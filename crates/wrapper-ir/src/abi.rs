@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use offload_binary::OffloadKind;
+
 /// The generation of registration code.
 ///
 /// It has to match the compiler that made the host objects: the name of the section of their
@@ -41,6 +43,24 @@ impl Abi {
             Self::Llvm22 => "22",
             Self::Current => "current",
             Self::Llvm24 => "24",
+        }
+    }
+
+    /// Returns the section into which the compiler puts the entries of a kind in ELF, and the start of its name in COFF.
+    ///
+    /// ```
+    /// use wrapper_ir::{Abi, OffloadKind};
+    ///
+    /// assert_eq!(Abi::Current.entries_section(OffloadKind::HIP), "llvm_offload_entries");
+    /// assert_eq!(Abi::Llvm19.entries_section(OffloadKind::HIP), "hip_offloading_entries");
+    /// ```
+    #[must_use]
+    pub fn entries_section(self, kind: OffloadKind) -> &'static str {
+        match kind {
+            _ if self.has_common_entries() => "llvm_offload_entries",
+            OffloadKind::CUDA => "cuda_offloading_entries",
+            OffloadKind::HIP => "hip_offloading_entries",
+            _ => "omp_offloading_entries",
         }
     }
 

@@ -106,7 +106,7 @@ impl<'a> Wrapper<'a> {
 
     /// Registers the entries of a section of their own, whose name ends in `_` and `suffix`. The
     /// host objects have to have theirs there: [`Entries::private_entries`] puts them there,
-    /// `clang-linker-wrapper -r` renames it.
+    /// `clang-linker-wrapper -r` and `offload_link::RegisterOptions::host_object` rename it.
     ///
     /// [`Entries::private_entries`]: crate::Entries::private_entries
     #[must_use]

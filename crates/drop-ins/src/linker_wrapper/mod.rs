@@ -384,8 +384,8 @@ impl Run<'_> {
             relocatable::make_private(
                 Path::new(&self.output),
                 &self.host_triple,
+                self.register_options(OffloadKind::HIP),
                 programs,
-                &self.files,
             )
         } else {
             Ok(())

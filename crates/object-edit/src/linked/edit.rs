@@ -5,10 +5,9 @@ use std::ops::Range;
 use byte_parts::{ReadSeek, Source};
 
 use crate::error::Error;
-use crate::linked::archive;
 use crate::linked::host::{Edited, HostContext, Options, SectionEdit};
 use crate::linked::{coff, elf, elf_object, pe, registration};
-use crate::output::{NewInputs, Output};
+use crate::output::NewInputs;
 
 /// The format of a host file whose sections can be edited.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,21 +47,6 @@ pub fn edit(
         Format::Coff => coff::edit(source, new, context, sections),
         Format::Pe => pe::edit(source, new, context, sections),
     }
-}
-
-/// Lays out the `ar` archive in the window with other data for some members, and with an index that fits.
-///
-/// # Errors
-///
-/// [`Malformed`](crate::ErrorKind::Malformed), [`Unsupported`](crate::ErrorKind::Unsupported) for thin archives,
-/// [`Limit`](crate::ErrorKind::Limit) where a field is too short, [`Read`](crate::ErrorKind::Read).
-pub fn edit_archive(
-    source: &mut Source<'_>,
-    window: &Range<u64>,
-    members: Vec<(Range<u64>, Output)>,
-) -> Result<Output, Error> {
-    let context = HostContext { window, options: Options::default() };
-    archive::edit(source, context, members)
 }
 
 /// Returns the name of a section's kind, in the plural, if a section of this name is not edited in files of this format.

@@ -108,12 +108,6 @@ impl Error {
     }
 
     #[cold]
-    pub(crate) fn archive_field(what: &str, value: u64, limit: u64) -> Self {
-        let message = format!("{what} would be {value}, exceeding the archive's limit of {limit}");
-        Self::new(ErrorKind::Limit, message)
-    }
-
-    #[cold]
     pub(crate) fn nothing_left() -> Self {
         Self::new(ErrorKind::NothingLeft, "no image would be left")
     }

@@ -1,6 +1,5 @@
 //! Contents of sections replaced in linked files and in objects, and members of archives, with everything that refers to them.
 
-mod archive;
 mod changes;
 mod coff;
 mod edit;
@@ -19,7 +18,7 @@ mod relayout;
 mod scan;
 mod unloaded;
 
-pub use edit::{Format, edit, edit_archive, explain_nothing, uneditable};
+pub use edit::{Format, edit, explain_nothing, uneditable};
 pub use host::{Edited, Item, Options, SectionChange, SectionEdit};
 pub use in_place::{edit_in_place, editable_in_place};
 pub use moved_out::{HipWrapper, hip_wrappers, move_in, move_out};

@@ -96,6 +96,18 @@ impl Error {
         Self::new(ErrorKind::Contents, message)
     }
 
+    /// Makes it an error of a member of an archive, whose data is there.
+    pub(crate) fn in_member(self, at: u64) -> Self {
+        let message = format!("member at {at:#x}: {self}");
+        Self::new(self.kind(), message)
+    }
+
+    #[cold]
+    pub(crate) fn archive_field(what: &str, value: u64, limit: u64) -> Self {
+        let message = format!("{what} would be {value}, exceeding the archive's limit of {limit}");
+        Self::new(ErrorKind::Limit, message)
+    }
+
     #[cold]
     pub(crate) fn still_referenced(format: &str, section: u64, by: ObjectPart) -> Self {
         let message =

@@ -3,10 +3,13 @@
 //! Needs LLVM 22 with clang and lld in `/usr/lib/llvm-22`, or where `LLVM` points, and GNU binutils, on x86-64 Linux;
 //! fails without them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
+
+use object_edit::{Renames, rename};
 
 use crate::common::{self, data, extract, llvm, ls, new_command, stderr, tool};
 
@@ -370,6 +373,54 @@ fn sections_of_bundles_go_as_objcopy_removes_them() {
                 assert!(place.bytes("thin") == place.bytes("theirs"), "{out} {debug} {keep}");
                 let left = place.images("thin");
                 assert!(left.iter().all(|(id, _)| id.ends_with(keep)) && left.len() == 1, "{out}");
+            }
+        }
+    }
+}
+
+#[test]
+fn names_change_as_objcopy_changes_them() {
+    let place = Place::new();
+    let names = Renames::new()
+        .with_section("llvm_offload_entries", "llvm_offload_entries_of_a_crate")
+        .with_section(".text", ".text.kernels")
+        .with_symbol("__start_llvm_offload_entries", "__start_llvm_offload_entries_of_a_crate")
+        .with_symbol("hipLaunchKernel", "launch");
+    let all = names.clone().without_section(".llvm.offloading");
+    let words = [
+        "--remove-section=.llvm.offloading",
+        "--rename-section=llvm_offload_entries=llvm_offload_entries_of_a_crate",
+        "--rename-section=.text=.text.kernels",
+        "--redefine-sym=__start_llvm_offload_entries=__start_llvm_offload_entries_of_a_crate",
+        "--redefine-sym=hipLaunchKernel=launch",
+    ];
+    let is_same = |file: &str, renames: &Renames, words: &[&str], what: &str| {
+        place.llvm("llvm-objcopy", &[words, &[file, "theirs"]].concat());
+        let object = place.bytes(file);
+        let ours = rename(&object, renames).unwrap();
+        assert!(*ours == *place.bytes("theirs"), "{what}: {file}");
+        assert!(matches!(rename(&ours, renames), Ok(Cow::Borrowed(_))), "{what}: {file}");
+    };
+    for target in ["x86_64-pc-linux-gnu", "aarch64-linux-gnu", "i686-pc-linux-gnu"] {
+        for flags in ["-g0", "-g", "-O2 -ffunction-sections", "-g -gz"] {
+            let split: Vec<_> = "--offload-new-driver -fgpu-rdc".split(' ').collect();
+            let flags = [&split[..], &flags.split(' ').collect::<Vec<_>>()].concat();
+            let what = format!("{target} {flags:?}");
+            place.hip("scale", target, &flags, "host.o");
+            place.llvm("ld.lld", &["-r", "host.o", "-o", "linked.o"]);
+            for file in ["host.o", "linked.o"] {
+                is_same(file, &names, &words[1..], &what);
+            }
+            // Elsewhere the section has a symbol: llvm-objcopy removes it, and we keep its place.
+            if target.starts_with("x86_64") {
+                is_same("host.o", &all, &words, &what);
+            } else {
+                let object = place.bytes("host.o");
+                fs::write(place.path("ours.o"), rename(&object, &all).unwrap()).unwrap();
+                place.llvm("ld.lld", &["-r", "ours.o", "-o", "linked.o"]);
+                let sections = place.llvm("llvm-readelf", &["-SW", "linked.o"]);
+                assert!(!sections.contains(".llvm.offloading"), "{what}: {sections}");
+                assert!(sections.contains("llvm_offload_entries_of_a_crate"), "{what}: {sections}");
             }
         }
     }

@@ -2,24 +2,49 @@
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 
+use std::fs;
+
 use crate::common::machine::link_with_rustc;
 use crate::common::place::Place;
-use crate::common::{llvm, stderr, tool};
+use crate::common::{llvm, new_command, stderr, tool};
+
+const HIP: [&str; 5] = [
+    "--offload-new-driver",
+    "-fgpu-rdc",
+    "-nogpulib",
+    "-nogpuinc",
+    "--offload-arch=gfx90a,gfx1100",
+];
+/// Kernels and variables of `kernels.hip`, in the order of its entries.
+const ENTRIES: [&str; 6] = ["_Z5scalePff", "variable", "table", "pool", "screen", "picture"];
+/// Its names that are others in another library, and their entries.
+const OTHER_NAMES: [&str; 6] = ["scale", "variable", "table", "pool", "screen", "picture"];
+const OTHER_ENTRIES: [&str; 6] =
+    ["_Z9scale_twoPff", "variable_two", "table_two", "pool_two", "screen_two", "picture_two"];
+
+/// Makes a place with a program of Rust, and what stands in for the runtime.
+fn place_of_rust() -> Place {
+    let place = Place::new();
+    place.put("main.rs", "fn main() {}\n");
+    place.compile(llvm("clang"), "registered.c", "runtime.o", &["-w"]);
+    place
+}
+
+/// Runs `offload link` with LLVM's clang.
+fn link(place: &Place, arguments: &[&str]) -> String {
+    let clang = llvm("clang");
+    let tools = clang.parent().unwrap().display();
+    let path = format!("PATH={tools}:{}", std::env::var("PATH").unwrap());
+    place.run("env", &[&[&path, tool("offload"), "link"], arguments].concat())
+}
 
 #[test]
 fn a_rust_program_has_the_kernels_of_clang() {
-    let place = Place::new();
-    place.put("main.rs", "fn main() {}\n");
-    let clang = llvm("clang");
-    let hip = "--offload-new-driver -fgpu-rdc -nogpulib -nogpuinc";
-    let hip: Vec<_> = hip.split(' ').chain(["--offload-arch=gfx90a,gfx1100"]).collect();
-    place.compile(&clang, "kernels.hip", "kernels.o", &hip);
-    place.compile(&clang, "registered.c", "runtime.o", &["-w"]);
-    let tools = clang.parent().unwrap().display();
-    let path = format!("PATH={tools}:{}", std::env::var("PATH").unwrap());
-    let link = [&path, tool("offload"), "link", "-o", "images.o", "kernels.o"];
-    assert_eq!(place.run("env", &link), "");
-    let printed = place.run("env", &[&link[..], &["--print-link-args"]].concat());
+    let place = place_of_rust();
+    place.compile(llvm("clang"), "kernels.hip", "kernels.o", &HIP);
+    let link = |more: &[&str]| link(&place, &[&["-o", "images.o", "kernels.o"], more].concat());
+    assert_eq!(link(&[]), "");
+    let printed = link(&["--print-link-args"]);
     let directory = place.path("");
     let rustc = |arguments: &[&str]| {
         link_with_rustc(&directory, &["kernels.o", "images.o", "runtime.o"], arguments)
@@ -27,7 +52,7 @@ fn a_rust_program_has_the_kernels_of_clang() {
     let has_kernels = || {
         let said = place.run("./main", &[]);
         assert!(said.starts_with("__hip 48495046 "), "{said}");
-        for name in ["_Z5scalePff", "variable", "table", "pool", "screen", "picture"] {
+        for name in ENTRIES {
             assert_eq!(said.lines().filter(|line| *line == name).count(), 1, "{name}: {said}");
         }
     };
@@ -42,4 +67,69 @@ fn a_rust_program_has_the_kernels_of_clang() {
         let symbol = "undefined hidden symbol: __start_llvm_offload_entries";
         assert!(stderr(&output).contains(symbol), "{}", stderr(&output));
     }
+}
+
+/// Two crates, one of them with a static library, each link their kernels and register them.
+#[test]
+fn each_crate_registers_its_own_kernels() {
+    let place = place_of_rust();
+    place.compile(llvm("clang"), "kernels.hip", "one.o", &HIP);
+    let other = OTHER_NAMES.map(|name| format!("-D{name}={name}_two"));
+    let other = [&HIP[..], &other.each_ref().map(String::as_str)].concat();
+    place.compile(llvm("clang"), "kernels.hip", "two.o", &other);
+    place.run(llvm("llvm-ar"), &["rcs", "libtwo.a", "two.o"]);
+    // Returns the names that are registered with each fat binary.
+    let registered = |objects: &[&str], printed: &str| {
+        let printed: Vec<_> = printed.lines().collect();
+        let output = link_with_rustc(&place.path(""), objects, &printed);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said = place.run("./main", &[]);
+        let binaries = said.split("__hip 48495046 ").skip(1);
+        let names = |binary: &str| {
+            let names = binary.lines().skip(1).filter(|line| *line != "__hip ends");
+            names.map(str::to_owned).collect::<Vec<_>>()
+        };
+        binaries.map(names).collect::<Vec<_>>()
+    };
+    // With one section of entries for both, each registration has all of them, and images without half of them.
+    link(&place, &["-o", "images-one.o", "one.o"]);
+    let printed = link(&place, &["-o", "images-two.o", "two.o", "--print-link-args"]);
+    let objects = ["one.o", "images-one.o", "two.o", "images-two.o", "runtime.o"];
+    let both = [&ENTRIES[..], &OTHER_ENTRIES].concat();
+    assert_eq!(registered(&objects, &printed), [both.clone(), both]);
+
+    let private = ["--private-entries", "private"];
+    let one = ["-o", "images-one.o", "one.o"];
+    assert_eq!(link(&place, &[&private[..], &one].concat()), "");
+    let two = ["-o", "images-two.o", "libtwo.a", "--whole-archive", "--print-link-args"];
+    let printed = link(&place, &[&private[..], &two].concat());
+    let archive = "-Wl,--whole-archive,private/libtwo.a,--no-whole-archive";
+    let objects = ["private/one.o", "images-one.o", archive, "images-two.o", "runtime.o"];
+    assert_eq!(registered(&objects, &printed), [&ENTRIES[..], &OTHER_ENTRIES]);
+    // Nothing is left to link for a device.
+    let sections = place.run(llvm("llvm-readelf"), &["-SW", "private/one.o", "private/libtwo.a"]);
+    assert!(!sections.contains(".llvm.offloading"), "{sections}");
+}
+
+#[test]
+fn private_entries_replace_no_input() {
+    let place = Place::new();
+    place.compile(llvm("clang"), "kernels.hip", "one.o", &HIP);
+    fs::create_dir(place.path("other")).unwrap();
+    fs::copy(place.path("one.o"), place.path("other/one.o")).unwrap();
+    let before = fs::read(place.path("one.o")).unwrap();
+    let fails = |arguments: &[&str], text: &str| {
+        let command = [&["link", "-o", "images.o", "--private-entries"], arguments].concat();
+        let path = std::env::var("PATH").unwrap();
+        let path = format!("{}:{path}", llvm("clang").parent().unwrap().display());
+        let mut offload = new_command(tool("offload"));
+        let output =
+            offload.args(command).env("PATH", path).current_dir(place.path("")).output().unwrap();
+        assert_eq!((output.status.code(), stderr(&output)), (Some(1), format!("{text}\n")));
+    };
+    fails(&[".", "one.o"], "offload: error: './one.o': this is an input: choose another directory");
+    let twice = "offload: error: 'new/one.o': more than one output has this name";
+    fails(&["new", "one.o", "other/one.o"], twice);
+    assert!(fs::read(place.path("one.o")).unwrap() == before);
+    assert!(!place.path("new").exists() && !place.path("images.o").exists());
 }

@@ -156,12 +156,7 @@ pub(super) fn entry_struct(module: &mut Module) -> Type {
 
 /// Returns the section that the compiler puts entries into, without the parts that depend on the object format.
 pub(super) fn section(abi: Abi, kind: OffloadKind, suffix: Option<&str>) -> Name {
-    let name = match (abi, kind) {
-        _ if abi.has_common_entries() => "llvm_offload_entries",
-        (_, OffloadKind::CUDA) => "cuda_offloading_entries",
-        (_, OffloadKind::HIP) => "hip_offloading_entries",
-        _ => "omp_offloading_entries",
-    };
+    let name = abi.entries_section(kind);
     match suffix {
         None => Name::Borrowed(name),
         Some(suffix) => Name::Owned(format!("{name}_{suffix}")),

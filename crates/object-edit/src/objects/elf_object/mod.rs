@@ -1,7 +1,9 @@
-//! ELF files by their section headers, and without some of their sections.
+//! ELF files by their section headers: without some of their sections, and with other names.
 
+mod change;
 mod file;
-mod remove;
+mod part;
+mod string_tables;
 
+pub(crate) use change::{Loaded, remove, rename};
 pub(crate) use file::{FORMAT, Object, decode, place, program_headers};
-pub(crate) use remove::{Loaded, remove};

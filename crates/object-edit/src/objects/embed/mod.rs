@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use byte_parts::wasm;
 
+pub(super) use sections::{HEAD_LEN, in_memory};
 pub use sections::{HostObject, NewSections, remove_sections};
 
 use crate::error::Error;
@@ -88,14 +89,14 @@ impl<'a> NewSections<'a> {
 
 /// The formats whose objects can take sections; the last one no single one.
 #[derive(Clone, Copy)]
-enum Kind {
+pub(super) enum Kind {
     Elf(Class),
     Coff,
     Wasm,
 }
 
 impl Kind {
-    fn of(object: &[u8]) -> Result<Self, Error> {
+    pub(super) fn of(object: &[u8]) -> Result<Self, Error> {
         let field = |name, offset, found: &u8| {
             Error::field(elf_object::FORMAT, name, offset, (*found).into(), "1 or 2")
         };

@@ -13,7 +13,7 @@ use crate::objects::elf_class::by_class;
 use crate::output::{self, Input, Output};
 
 /// The first bytes of a file, which tell its format.
-const HEAD_LEN: usize = 64;
+pub(crate) const HEAD_LEN: usize = 64;
 
 /// An object in a file without some of its sections, laid out but not written yet; [`remove_sections`](crate::remove_sections)
 /// does the same in memory.

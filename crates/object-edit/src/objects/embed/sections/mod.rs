@@ -11,6 +11,7 @@ use std::io::{self, Cursor, Read, Write};
 use std::ops::Range;
 
 use byte_parts::{Source, internal};
+pub(crate) use host_object::HEAD_LEN;
 pub use host_object::HostObject;
 
 use super::{Kind, slice};
@@ -357,7 +358,7 @@ fn without_sections(
 }
 
 /// Applies a plan to an object in memory.
-fn in_memory(
+pub(crate) fn in_memory(
     object: &[u8],
     plan: impl FnOnce(&mut Source<'_>, &Range<u64>) -> Result<Option<Output>, Error>,
 ) -> Result<Option<Vec<u8>>, Error> {

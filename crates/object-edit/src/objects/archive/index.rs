@@ -20,6 +20,11 @@ struct Offsets {
     big_endian: bool,
 }
 
+/// Returns true if a member of this name is an index.
+pub(super) fn is_index(name: &[u8]) -> bool {
+    name == b"/" || name == b"/SYM64/" || name.starts_with(b"__.SYMDEF")
+}
+
 /// Updates the offsets of moved members. `moved` maps old offsets to new ones.
 pub(super) fn update(
     source: &mut Source<'_>,

@@ -19,14 +19,14 @@ use std::ops::Range;
 
 use byte_parts::Source;
 
-use super::host::HostContext;
 use crate::error::{Error, ErrorKind};
 use crate::output::{self, Input, Output, Part};
 use crate::patches::Patches;
 use crate::tables::{absolute, relative, sized};
 
-const MAGIC: &[u8] = b"!<arch>\n";
-const THIN_MAGIC: &[u8] = b"!<thin>\n";
+/// The first bytes of an archive.
+pub(super) const MAGIC: &[u8] = b"!<arch>\n";
+pub(super) const THIN_MAGIC: &[u8] = b"!<thin>\n";
 const HEADER_LEN: u64 = 60;
 const NAME: Range<usize> = 0..16;
 const SIZE: Range<usize> = 48..58;
@@ -48,13 +48,18 @@ struct Member {
     end: u64,
 }
 
-/// Lays out the archive in the window with other data for some members.
-pub(crate) fn edit(
+/// Lays out the `ar` archive in the window with other data for some members, and with an index that fits. A member is known by the
+/// range of its data in the walked file.
+///
+/// # Errors
+///
+/// [`Malformed`](crate::ErrorKind::Malformed), [`Unsupported`](crate::ErrorKind::Unsupported) for thin archives,
+/// [`Limit`](crate::ErrorKind::Limit) where a field is too short, [`Read`](crate::ErrorKind::Read).
+pub fn edit_archive(
     source: &mut Source<'_>,
-    context: HostContext<'_>,
+    window: &Range<u64>,
     members: Vec<(Range<u64>, Output)>,
 ) -> Result<Output, Error> {
-    let window = context.window;
     let mut edits = BTreeMap::new();
     for (range, new) in members {
         if !output::is_copy_of(&new, &range) {
@@ -93,6 +98,25 @@ pub(crate) fn edit(
     let mut patches = Patches::default();
     index::update(source, window, &all, &moved, &mut patches)?;
     patches.apply(splices).ok_or_else(|| Error::shared_bytes(0, window.end - window.start))
+}
+
+/// The data of a member, in the walked file.
+pub(super) struct MemberData {
+    pub(super) range: Range<u64>,
+    /// `true` for a table of symbols.
+    pub(super) is_index: bool,
+}
+
+/// Returns where the data of all members lies.
+pub(super) fn members(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+) -> Result<Vec<MemberData>, Error> {
+    let data = |member: Member| MemberData {
+        range: absolute(window.start, &member.data),
+        is_index: index::is_index(&member.name),
+    };
+    Ok(read(source, window)?.into_iter().map(data).collect())
 }
 
 /// Choices of the archive's writer.
@@ -257,7 +281,6 @@ fn damaged(window: &Range<u64>, what: &'static str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::linked::host::Options;
     use std::io::Cursor;
 
     /// Returns an archive of two members, of 4 and 2 bytes, with the second one in its index, which this is the
@@ -281,10 +304,9 @@ mod tests {
         let window = 0..file.len() as u64;
         let mut reader = Cursor::new(file);
         let mut source = Source::new(&mut reader).unwrap();
-        let context = HostContext { window: &window, options: Options::default() };
         let mut splices = Output::new();
         splices.push_zeros(new);
-        edit(&mut source, context, vec![(data, splices)])
+        edit_archive(&mut source, &window, vec![(data, splices)])
     }
 
     #[test]

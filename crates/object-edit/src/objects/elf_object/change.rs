@@ -1,4 +1,4 @@
-//! ELF: removing sections, and laying out what is left as `llvm-objcopy` 22 does.
+//! ELF: removing and renaming sections, and laying out what is left as `llvm-objcopy` 22 does.
 //!
 //! The remaining sections move together in their order, string tables are rebuilt, and section indices change
 //! everywhere. In a linked file what belongs to a segment stays where it is. Bytes that no header accounts for stay,
@@ -8,22 +8,21 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use byte_parts::Source;
+use object::U32;
 use object::elf::{
-    Machine, SHF_ALLOC, SHF_INFO_LINK, SHN_LORESERVE, SHN_XINDEX, SHT_CREL, SHT_GROUP, SHT_NOBITS,
-    SHT_REL, SHT_RELA, SHT_STRTAB, SHT_SYMTAB, SHT_SYMTAB_SHNDX, STB_LOCAL, STT_SECTION,
-    SymbolSection,
+    ET_REL, Machine, SHF_ALLOC, SHF_INFO_LINK, SHN_LORESERVE, SHN_XINDEX, SHT_CREL, SHT_GROUP,
+    SHT_NOBITS, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX, STB_LOCAL, SymbolSection,
 };
-use object::pod::{
-    bytes_of, bytes_of_mut, bytes_of_slice, slice_from_all_bytes, slice_from_all_bytes_mut,
-};
+use object::pod::{bytes_of, bytes_of_mut, bytes_of_slice};
 use object::read::elf::{ProgramHeader, Sym};
-use object::{Pod, U32};
 
 use super::file::{FORMAT, Object, decode, field, inside, largest, part, place, program_headers};
+use super::part::{Contents, Part};
+use super::string_tables::rebuild_tables;
 use crate::error::Error;
 use crate::objects::elf_class::{ElfHeader, ElfSection};
 use crate::objects::error::ObjectPart;
-use crate::objects::strings::{Limit, Strings, Table, string_at};
+use crate::objects::rename::Renames;
 use crate::output::{self, Input, Output};
 use crate::patches::Patches;
 use crate::tables::{absolute, for_each, in_source, sized};
@@ -31,66 +30,15 @@ use crate::tables::{absolute, for_each, in_source, sized};
 /// The largest alignment that bytes outside sections keep: HIP's runtime maps bundles by the page.
 const PAGE_BITS: u32 = 12;
 
-/// A section with what it will hold.
-struct Part {
-    fields: ElfSection,
-    contents: Contents,
-    /// By its old index.
-    index: usize,
-    /// `true` if it belongs to a segment and stays where it is.
-    fixed: bool,
-}
-
-enum Contents {
-    /// This range of the walked file.
-    Kept(Range<u64>),
-    New(Vec<u8>),
-}
-
-impl Part {
-    fn len(&self) -> u64 {
-        match &self.contents {
-            Contents::Kept(range) => range.end - range.start,
-            Contents::New(bytes) => bytes.len() as u64,
-        }
-    }
-
-    fn read(&self, source: &mut Source<'_>) -> Result<Vec<u8>, Error> {
-        match &self.contents {
-            Contents::Kept(range) => Ok(source.read_range(range)?),
-            Contents::New(bytes) => Ok(bytes.clone()),
-        }
-    }
-
-    /// Calls `change` with the contents as a table of `T`.
-    fn change<T: Pod>(
-        &mut self,
-        source: &mut Source<'_>,
-        expected: &'static str,
-        change: impl FnOnce(&mut [T]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let old = self.read(source)?;
-        let mut new = old.clone();
-        let (offset, found) = (self.fields.offset, self.fields.size);
-        let table = slice_from_all_bytes_mut(&mut new)
-            .map_err(|()| Error::field(FORMAT, "sh_size", offset, found, expected))?;
-        change(table)?;
-        if new != old {
-            self.contents = Contents::New(new);
-        }
-        Ok(())
-    }
-}
-
 /// The new number of every section.
 struct Numbers(Vec<Option<u32>>);
 
 impl Numbers {
-    /// Numbers the sections that stay; `None` when no section is to be removed.
+    /// Numbers the sections that stay.
     fn of<H: ElfHeader>(
         object: &Object<H>,
         goes: &dyn Fn(usize, &[u8]) -> bool,
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Self, Error> {
         let mut next = 0_u32;
         let mut numbers = Vec::with_capacity(object.sections.len());
         for (index, section) in object.sections.iter().enumerate() {
@@ -104,7 +52,7 @@ impl Numbers {
                 next += 1;
             }
         }
-        Ok(numbers.contains(&None).then_some(Numbers(numbers)))
+        Ok(Numbers(numbers))
     }
 
     /// Returns the new index for a reference in the section with the old index `by`. Numbers that are not section
@@ -200,8 +148,35 @@ pub(crate) fn remove<H: ElfHeader>(
     window: &Range<u64>,
     goes: &dyn Fn(usize, &[u8]) -> bool,
 ) -> Result<Option<Output>, Error> {
+    change::<H>(source, window, goes, &Renames::default())
+}
+
+/// Returns the object in the window with other names; `None` when it has none that change.
+pub(crate) fn rename<H: ElfHeader>(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    renames: &Renames,
+) -> Result<Option<Output>, Error> {
+    let goes = |_, name: &[u8]| renames.removes(name);
+    change::<H>(source, window, &goes, renames)
+}
+
+fn change<H: ElfHeader>(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    goes: &dyn Fn(usize, &[u8]) -> bool,
+    renames: &Renames,
+) -> Result<Option<Output>, Error> {
     let object = Object::<H>::read(source, window)?;
-    let Some(numbers) = Numbers::of(&object, goes)? else { return Ok(None) };
+    let numbers = Numbers::of(&object, goes)?;
+    let removes = numbers.0.contains(&None);
+    if !removes && renames.is_empty() {
+        return Ok(None);
+    }
+    let e_type = object.header.e_type(H::order());
+    if !renames.is_empty() && e_type != ET_REL {
+        return Err(Error::elf_type(e_type.0));
+    }
     let loaded = Loaded::read::<H>(source, window, &object.header)?;
 
     let limit = largest(window);
@@ -219,7 +194,10 @@ pub(crate) fn remove<H: ElfHeader>(
         parts.push(Part { fields: *fields, contents: Contents::Kept(contents), index, fixed });
     }
     renumber(source, &mut parts, &numbers, &object)?;
-    rebuild_tables(source, &mut parts, &object)?;
+    let renamed = rebuild_tables(source, &mut parts, &object, renames)?;
+    if !removes && !renamed {
+        return Ok(None);
+    }
 
     let mut laid = outside(source, &object, &loaded)?;
     let after_table = laid.split_off(laid.partition_point(|(at, _)| *at < object.table.start));
@@ -457,10 +435,9 @@ fn symbols<H: ElfHeader>(
                 continue;
             }
             let section = u32::from(shndx.0);
-            let of_section = symbol.st_bind() == STB_LOCAL && symbol.st_type() == STT_SECTION;
-            if numbers.is_removed(section) && of_section {
-                // Relocatable links make one for every section. It stays, of no section, so that the numbers of
-                // the others do.
+            if numbers.is_removed(section) && symbol.st_bind() == STB_LOCAL {
+                // Relocatable links make one for every section, and compilers for Arm one that says that it is data (`$d`). It
+                // stays, of no section, so that the numbers of the others do.
                 bytes_of_mut(symbol).fill(0);
                 gone.insert((index, number as u64), section);
                 continue;
@@ -501,87 +478,4 @@ fn relocations<H: ElfHeader>(
             None => Ok(()),
         }
     })
-}
-
-/// Leaves the names of removed sections out of the tables of strings that only section headers and symbols refer to.
-fn rebuild_tables<H: ElfHeader>(
-    source: &mut Source<'_>,
-    parts: &mut [Part],
-    object: &Object<H>,
-) -> Result<(), Error> {
-    // The parts that refer to each.
-    let mut users: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (at, part) in parts.iter().enumerate().skip(1) {
-        if let Ok(table) = usize::try_from(part.fields.link) {
-            users.entry(table).or_default().push(at);
-        }
-    }
-    for new_index in 1..parts.len() {
-        let is_table = |part: &&Part| part.fields.kind == SHT_STRTAB;
-        let Some(table) = parts.get(new_index).filter(is_table) else { continue };
-        let names = table.index == object.names_index;
-        let fixed = table.fixed || table.fields.flags.contains(SHF_ALLOC);
-        let users = users.get(&new_index).map_or(&[][..], Vec::as_slice);
-        let mut kinds = users.iter().filter_map(|&at| parts.get(at)).map(|part| part.fields.kind);
-        if fixed || kinds.any(|kind| kind != SHT_SYMTAB) || !names && users.is_empty() {
-            continue;
-        }
-        let old = table.read(source)?;
-        let mut symbols = BTreeMap::new();
-        for &at in users {
-            if let Some(part) = parts.get(at) {
-                symbols.insert(at, part.read(source)?);
-            }
-        }
-        // One that cannot be rebuilt does not change.
-        let _rebuilt = rebuild_strings::<H>(parts, &mut symbols, &old, new_index, names);
-    }
-    Ok(())
-}
-
-/// Rebuilds a string table; `None` if it cannot be rebuilt. `symbols` has the symbols that refer to the table, by the
-/// part that holds them.
-fn rebuild_strings<H: ElfHeader>(
-    parts: &mut [Part],
-    symbols: &mut BTreeMap<usize, Vec<u8>>,
-    old: &[u8],
-    new_index: usize,
-    names: bool,
-) -> Option<()> {
-    let e = H::order();
-    let mut strings = Strings::default();
-    let mut limit = Limit::of(old);
-    let mut add = |offset: u32| {
-        strings.add(limit.take(string_at(old, offset.into()))?);
-        Some(())
-    };
-    if names {
-        parts.iter().try_for_each(|part| add(part.fields.name))?;
-    }
-    for symbols in symbols.values() {
-        let symbols = slice_from_all_bytes::<H::Sym>(symbols).ok()?;
-        symbols.iter().try_for_each(|symbol| add(symbol.st_name(e)))?;
-    }
-    let built = strings.build(b"\0")?;
-    let lookup = |built: &Table<'_>, name: u32| built.offset(string_at(old, name.into())?);
-    // All names are there: from here on nothing fails.
-    if names {
-        for part in &mut *parts {
-            part.fields.name = lookup(&built, part.fields.name)?;
-        }
-    }
-    for (at, bytes) in std::mem::take(symbols) {
-        let (mut new, part) = (bytes.clone(), parts.get_mut(at)?);
-        for symbol in slice_from_all_bytes_mut::<H::Sym>(&mut new).ok()? {
-            H::set_symbol(symbol, lookup(&built, symbol.st_name(e))?, symbol.st_shndx(e));
-        }
-        if new != bytes {
-            part.contents = Contents::New(new);
-        }
-    }
-    let bytes = built.bytes;
-    let table = parts.get_mut(new_index)?;
-    table.fields.size = bytes.len() as u64;
-    table.contents = Contents::New(bytes);
-    Some(())
 }
