@@ -36,9 +36,14 @@ struct Inner {
 }
 
 impl Error {
+    /// Creates an error. Control characters of names in the message are escaped: they could move a terminal's cursor.
     #[cold]
-    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Error(Box::new(Inner { kind, message: message.into(), cause: None }))
+    pub(crate) fn new(kind: ErrorKind, message: impl AsRef<str>) -> Self {
+        let mut line = String::new();
+        for c in message.as_ref().chars() {
+            if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+        }
+        Error(Box::new(Inner { kind, message: line, cause: None }))
     }
 
     /// An error of another crate, about a subject.

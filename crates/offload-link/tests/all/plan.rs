@@ -148,12 +148,15 @@ fn triples_are_compared_as_text() {
 
 #[test]
 fn an_architecture_without_a_device_linker_is_an_error() {
-    let package = package(OffloadKind::OPENMP, "riscv64-unknown-linux-gnu", &[""]);
-    let mut inputs = Inputs::new();
-    inputs.add("a.o", &package).unwrap();
-    let error = Plan::new(&inputs, &PlanOptions::default()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Architecture);
-    assert_eq!(error.to_string(), "riscv64 linking is not supported: a.o");
+    for (architecture, shown) in [("riscv64", "riscv64"), ("nv\u{1}ptx\n64", "nv\\u{1}ptx\\n64")] {
+        let triple = format!("{architecture}-unknown-linux-gnu");
+        let package = package(OffloadKind::OPENMP, &triple, &[""]);
+        let mut inputs = Inputs::new();
+        inputs.add("a.o", &package).unwrap();
+        let error = Plan::new(&inputs, &PlanOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Architecture);
+        assert_eq!(error.to_string(), format!("{shown} linking is not supported: a.o"));
+    }
 }
 
 /// Each image is linked with all code that fits it, so that their number bounds the work for a piece of code.
