@@ -87,8 +87,8 @@ impl RegisterOptions {
     }
 
     /// Returns a host object, or an archive of host objects, as the registration needs it: with
-    /// [`with_private_entries`](Self::with_private_entries), its entries are in a section that the code registers, and its device
-    /// code, which is in an image by then, is gone; otherwise it is as it was.
+    /// [`with_private_entries`](Self::with_private_entries), its entries are in a section that the code registers and linkers
+    /// keep (`SHF_GNU_RETAIN`), and its device code, which is in an image by then, is gone; otherwise it is as it was.
     ///
     /// ```
     /// use offload_link::{Images, RegisterOptions};
@@ -113,6 +113,8 @@ impl RegisterOptions {
         let sections: BTreeSet<_> = kinds.map(|kind| self.abi.entries_section(kind)).into();
         for section in sections {
             renames = renames.with_section(section, format!("{section}_{suffix}"));
+            // Clang's have no such flag: what a library needs at the link of the program, it cannot say there.
+            renames = renames.with_retained_section(section);
             // Objects that `-r` linked with registration code have them.
             for bound in ["__start_", "__stop_"].map(|bound| format!("{bound}{section}")) {
                 let private = format!("{bound}_{suffix}");
@@ -143,7 +145,7 @@ impl RegisterOptions {
         let wrapper =
             Wrapper::new(kind, self.abi, host).relocatable(self.relocatable).as_llvm(self.as_llvm);
         match &self.private_entries {
-            Some(suffix) => wrapper.private_entries(suffix),
+            Some(suffix) => wrapper.private_entries(suffix).retain(true),
             None => wrapper,
         }
     }
@@ -165,7 +167,7 @@ impl Images {
 
     /// Returns the arguments that a compiler which calls the host linker (`cc`, `clang`, `rustc -C link-arg=`, cargo's
     /// `cargo::rustc-link-arg=`) needs to link with [`object`](Self::object), in their order: those of
-    /// [`Module::compiler_args`], which says why. A linker that links itself does what these tell it: it keeps the sections whose
+    /// [`Module::compiler_args`], which says why; none with [`private entries`](RegisterOptions::with_private_entries). A linker that links itself does what these tell it: it keeps the sections whose
     /// bounds the object refers to.
     ///
     /// ```

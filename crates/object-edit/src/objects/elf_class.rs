@@ -1,8 +1,8 @@
 //! ELF files of both classes and byte orders: System V ABI, "Object Files" (gABI).
 
 use object::elf::{
-    FileHeader32, FileHeader64, SectionFlags, SectionHeader32, SectionHeader64, SectionType,
-    SymbolSection,
+    ELFOSABI_GNU, ELFOSABI_NONE, FileHeader32, FileHeader64, SectionFlags, SectionHeader32,
+    SectionHeader64, SectionType, SymbolSection,
 };
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endian, U32, U64};
@@ -105,6 +105,9 @@ pub(crate) trait ElfHeader: FileHeader {
     /// Sets the fields of the file header about the section headers; `None` when the offset does not fit.
     fn set_table(&mut self, shoff: u64, shnum: u16, shstrndx: SymbolSection) -> Option<()>;
 
+    /// Says that the file needs what GNU's linkers know, unless it says more already.
+    fn set_gnu(&mut self);
+
     /// Gives a symbol another name and section.
     fn set_symbol(symbol: &mut Self::Sym, name: u32, section: SymbolSection);
 
@@ -140,6 +143,12 @@ macro_rules! class {
                 self.e_shnum.set(e, shnum);
                 self.e_shstrndx.set(e, shstrndx);
                 Some(())
+            }
+
+            fn set_gnu(&mut self) {
+                if self.e_ident.os_abi == ELFOSABI_NONE {
+                    self.e_ident.os_abi = ELFOSABI_GNU;
+                }
             }
 
             fn set_symbol(symbol: &mut Self::Sym, name: u32, section: SymbolSection) {

@@ -22,6 +22,7 @@ pub struct Renames {
     sections: Vec<Rename>,
     symbols: Vec<Rename>,
     removed: Vec<String>,
+    retained: Vec<String>,
 }
 
 /// A name that becomes another one.
@@ -70,10 +71,19 @@ impl Renames {
         self
     }
 
+    /// Sets the flag `SHF_GNU_RETAIN` of all sections that had this name: `--gc-sections` keeps them, whether or not the program refers to
+    /// them. `llvm-objcopy` has no such option.
+    #[must_use]
+    pub fn with_retained_section(mut self, name: impl Into<String>) -> Self {
+        self.retained.push(name.into());
+        self
+    }
+
     /// Fails for names that no object can have.
     fn check(&self) -> Result<(), Error> {
         let all = self.sections.iter().chain(&self.symbols);
-        let mut all = all.flat_map(|rename| [&rename.old, &rename.new]).chain(&self.removed);
+        let all = all.flat_map(|rename| [&rename.old, &rename.new]).chain(&self.removed);
+        let mut all = all.chain(&self.retained);
         match all.find(|name| name.is_empty() || name.contains('\0')) {
             Some(name) => {
                 let text =
@@ -84,9 +94,14 @@ impl Renames {
         }
     }
 
-    /// Returns true if no name becomes another one.
+    /// Returns true if no name becomes another one, and no flag is set.
     pub(super) fn is_empty(&self) -> bool {
-        self.sections.is_empty() && self.symbols.is_empty()
+        self.sections.is_empty() && self.symbols.is_empty() && self.retained.is_empty()
+    }
+
+    /// Returns true if the section is retained whose name, with a zero, these bytes start with.
+    pub(super) fn retains(&self, name: &[u8]) -> bool {
+        self.retained.iter().any(|retained| is_at(name, retained))
     }
 
     /// Returns true if the section goes whose name, with a zero, these bytes start with.

@@ -411,6 +411,13 @@ fn names_change_as_objcopy_changes_them() {
             for file in ["host.o", "linked.o"] {
                 is_same(file, &names, &words[1..], &what);
             }
+            let object = place.bytes("host.o");
+            let retained = Renames::new().with_retained_section("llvm_offload_entries");
+            fs::write(place.path("ours.o"), rename(&object, &retained).unwrap()).unwrap();
+            let shown = place.llvm("llvm-readelf", &["-hSW", "ours.o"]);
+            let entries = shown.lines().find(|line| line.contains(" llvm_offload_entries "));
+            assert!(entries.is_some_and(|line| line.contains(" WAR ")), "{what}: {shown}");
+            assert!(shown.contains("UNIX - GNU"), "{what}: {shown}");
             // Elsewhere the section has a symbol: llvm-objcopy removes it, and we keep its place.
             if target.starts_with("x86_64") {
                 is_same("host.o", &all, &words, &what);

@@ -10,8 +10,9 @@ use std::ops::Range;
 use byte_parts::Source;
 use object::U32;
 use object::elf::{
-    ET_REL, Machine, SHF_ALLOC, SHF_INFO_LINK, SHN_LORESERVE, SHN_XINDEX, SHT_CREL, SHT_GROUP,
-    SHT_NOBITS, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX, STB_LOCAL, SymbolSection,
+    ET_REL, Machine, SHF_ALLOC, SHF_GNU_RETAIN, SHF_INFO_LINK, SHN_LORESERVE, SHN_XINDEX, SHT_CREL,
+    SHT_GROUP, SHT_NOBITS, SHT_REL, SHT_RELA, SHT_SYMTAB, SHT_SYMTAB_SHNDX, STB_LOCAL,
+    SymbolSection,
 };
 use object::pod::{bytes_of, bytes_of_mut, bytes_of_slice};
 use object::read::elf::{ProgramHeader, Sym};
@@ -167,7 +168,7 @@ fn change<H: ElfHeader>(
     goes: &dyn Fn(usize, &[u8]) -> bool,
     renames: &Renames,
 ) -> Result<Option<Output>, Error> {
-    let object = Object::<H>::read(source, window)?;
+    let mut object = Object::<H>::read(source, window)?;
     let numbers = Numbers::of(&object, goes)?;
     let removes = numbers.0.contains(&None);
     if !removes && renames.is_empty() {
@@ -194,8 +195,12 @@ fn change<H: ElfHeader>(
         parts.push(Part { fields: *fields, contents: Contents::Kept(contents), index, fixed });
     }
     renumber(source, &mut parts, &numbers, &object)?;
+    let retained = retain(&mut parts, &object, renames);
+    if retained {
+        object.header.set_gnu();
+    }
     let renamed = rebuild_tables(source, &mut parts, &object, renames)?;
-    if !removes && !renamed {
+    if !removes && !renamed && !retained {
         return Ok(None);
     }
 
@@ -253,6 +258,19 @@ fn change<H: ElfHeader>(
     splices.push_bytes(bytes_of_slice(&table));
     push(&mut splices, after, &parts);
     Ok(Some(splices))
+}
+
+/// Sets the flag of sections that a link is to keep. Returns true if one did not have it.
+fn retain<H: ElfHeader>(parts: &mut [Part], object: &Object<H>, renames: &Renames) -> bool {
+    let mut retained = false;
+    for part in parts {
+        let fields = &mut part.fields;
+        if !fields.flags.contains(SHF_GNU_RETAIN) && renames.retains(object.name_on(fields)) {
+            fields.flags |= SHF_GNU_RETAIN;
+            retained = true;
+        }
+    }
+    retained
 }
 
 /// Something whose place may change.
