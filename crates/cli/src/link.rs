@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use offload_link::{
-    ClangOptions, DeviceCode, Fit, Group, Linked, Members, Need, Plan, PlanOptions, RegisterOptions,
+    ClangOptions, DeviceArgument, DeviceCode, Fit, Group, Linked, Members, Need, Plan, PlanOptions,
+    RegisterOptions,
 };
 use serde_json::{Value, json};
 use twox_hash::XxHash3_64;
@@ -130,7 +131,7 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
     if plan.groups().is_empty() {
         return Err(io::Error::other("no object has device code: expected one that clang made"));
     }
-    let argument = |text: &String| ClangOptions::argument(text);
+    let argument = |text: &String| DeviceArgument::parse(text);
     if args.print_link_args {
         check_output(output)?;
     }
@@ -139,11 +140,9 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
     }
     let files = Files::new(false, false);
     let mut clang = Clang {
-        options: ClangOptions {
-            compiler_arguments: args.device_compiler.iter().map(argument).collect(),
-            linker_arguments: args.device_linker.iter().map(argument).collect(),
-            ..ClangOptions::default()
-        },
+        options: ClangOptions::new()
+            .with_compiler_arguments(args.device_compiler.iter().map(argument))
+            .with_linker_arguments(args.device_linker.iter().map(argument)),
         programs: Programs { is_dry: false, is_verbose: args.verbose, is_as_called: false },
         files: &files,
         sources,

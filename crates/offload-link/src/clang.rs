@@ -10,51 +10,162 @@ use crate::plan::Group;
 /// Options of device links by `clang`.
 #[derive(Clone, Debug, Default)]
 pub struct ClangOptions {
-    /// Options of LLVM, for `--plugin-opt`.
-    pub plugin_options: Vec<OsString>,
-    /// Options of LLVM, for `-mllvm`.
-    pub mllvm_options: Vec<OsString>,
-    /// Arguments for the linker, with the triple that they are for; `None` for all.
-    pub linker_arguments: Vec<(Option<String>, OsString)>,
-    /// Arguments for `clang`, with the triple that they are for; `None` for all.
-    pub compiler_arguments: Vec<(Option<String>, OsString)>,
-    /// Arguments of the host link that links for a CPU get as well: libraries and their directories.
-    pub host_arguments: Vec<OsString>,
-    /// Keeps the intermediate files of link-time optimisation.
-    pub save_temps: bool,
-    /// Does the same in links for a CPU: the host linker is `lld`.
-    pub save_temps_on_cpu: bool,
-    /// Makes bitcode instead of machine code.
-    pub emit_bitcode: bool,
-    /// Leaves out `-flto` for AMD's GPUs, as LLVM 23 does, whose clang always links them so.
-    pub without_lto: bool,
+    plugin_options: Vec<OsString>,
+    mllvm_options: Vec<OsString>,
+    linker_arguments: Vec<DeviceArgument>,
+    compiler_arguments: Vec<DeviceArgument>,
+    host_arguments: Vec<OsString>,
+    save_temps: bool,
+    save_temps_on_cpu: bool,
+    emits_bitcode: bool,
+    without_lto: bool,
+}
+
+/// Argument for device links: for all targets, or for those of one triple.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceArgument {
+    triple: Option<String>,
+    argument: OsString,
+}
+
+impl DeviceArgument {
+    /// Creates an argument for all targets.
+    #[must_use]
+    pub fn new(argument: impl Into<OsString>) -> Self {
+        DeviceArgument { triple: None, argument: argument.into() }
+    }
+
+    /// Creates an argument for the targets of a triple.
+    #[must_use]
+    pub fn for_triple(triple: impl Into<String>, argument: impl Into<OsString>) -> Self {
+        DeviceArgument { triple: Some(triple.into()), argument: argument.into() }
+    }
+
+    /// Reads `VALUE` or `TRIPLE=VALUE`, as the options `--device-linker` and `--device-compiler` have it.
+    ///
+    /// The text before the first `=` is a triple if its architecture is known. Without anything after it, it is the
+    /// value.
+    ///
+    /// ```
+    /// use offload_link::DeviceArgument;
+    ///
+    /// let argument = DeviceArgument::parse("amdgcn-amd-amdhsa=-O2");
+    /// assert_eq!(argument, DeviceArgument::for_triple("amdgcn-amd-amdhsa", "-O2"));
+    /// assert_eq!(DeviceArgument::parse("-O=3"), DeviceArgument::new("-O=3"));
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match text.split_once('=') {
+            Some((triple, value)) if Triple::parse(triple).is_known_arch() => match value {
+                "" => Self::new(triple),
+                _ => Self::for_triple(triple, value),
+            },
+            _ => Self::new(text),
+        }
+    }
+
+    fn is_for(&self, triple: &str) -> bool {
+        self.triple.as_deref().is_none_or(|it| it == triple)
+    }
 }
 
 /// Files of a device link.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkFiles<'a> {
-    /// Files with the code of [`Group::inputs`], in this order.
-    pub inputs: &'a [OsString],
-    /// File of the image.
-    pub output: &'a OsStr,
-    /// File of the program, after which other outputs are named.
-    pub program: &'a OsStr,
+    pub(crate) inputs: &'a [OsString],
+    pub(crate) output: &'a OsStr,
+    program: &'a OsStr,
+}
+
+impl<'a> LinkFiles<'a> {
+    /// Names the files: those with the code of [`Group::inputs`], in this order, and that of the image.
+    #[must_use]
+    pub fn new(inputs: &'a [OsString], output: &'a OsStr) -> Self {
+        LinkFiles { inputs, output, program: output }
+    }
+
+    /// Names the file of the program, after which other outputs are named. Otherwise it is the image.
+    #[must_use]
+    pub fn with_program(mut self, program: &'a OsStr) -> Self {
+        self.program = program;
+        self
+    }
 }
 
 impl ClangOptions {
-    /// Reads `VALUE` or `TRIPLE=VALUE`, as the options `--device-linker` and `--device-compiler` have it.
-    ///
-    /// The text before the first `=` is a triple if its architecture is known. Without anything after it, it is the
-    /// value.
+    /// Creates options without arguments of their own.
     #[must_use]
-    pub fn argument(text: &str) -> (Option<String>, OsString) {
-        match text.split_once('=') {
-            Some((triple, value)) if Triple::parse(triple).is_known_arch() => match value {
-                "" => (None, triple.into()),
-                _ => (Some(triple.to_owned()), value.into()),
-            },
-            _ => (None, text.into()),
-        }
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds options of LLVM, for `--plugin-opt`.
+    #[must_use]
+    pub fn with_plugin_options(mut self, options: impl IntoIterator<Item = OsString>) -> Self {
+        self.plugin_options.extend(options);
+        self
+    }
+
+    /// Adds options of LLVM, for `-mllvm`.
+    #[must_use]
+    pub fn with_mllvm_options(mut self, options: impl IntoIterator<Item = OsString>) -> Self {
+        self.mllvm_options.extend(options);
+        self
+    }
+
+    /// Adds arguments for the linker that `clang` runs.
+    #[must_use]
+    pub fn with_linker_arguments(
+        mut self,
+        arguments: impl IntoIterator<Item = DeviceArgument>,
+    ) -> Self {
+        self.linker_arguments.extend(arguments);
+        self
+    }
+
+    /// Adds arguments for `clang`.
+    #[must_use]
+    pub fn with_compiler_arguments(
+        mut self,
+        arguments: impl IntoIterator<Item = DeviceArgument>,
+    ) -> Self {
+        self.compiler_arguments.extend(arguments);
+        self
+    }
+
+    /// Adds arguments of the host link that links for a CPU get as well: libraries and their directories.
+    #[must_use]
+    pub fn with_host_arguments(mut self, arguments: impl IntoIterator<Item = OsString>) -> Self {
+        self.host_arguments.extend(arguments);
+        self
+    }
+
+    /// Keeps the intermediate files of link-time optimisation.
+    #[must_use]
+    pub fn with_save_temps(mut self, save_temps: bool) -> Self {
+        self.save_temps = save_temps;
+        self
+    }
+
+    /// Does the same in links for a CPU, if such files are kept: the host linker is `lld`.
+    #[must_use]
+    pub fn with_save_temps_on_cpu(mut self, on_cpu: bool) -> Self {
+        self.save_temps_on_cpu = on_cpu;
+        self
+    }
+
+    /// Makes bitcode instead of machine code.
+    #[must_use]
+    pub fn with_bitcode(mut self, emits_bitcode: bool) -> Self {
+        self.emits_bitcode = emits_bitcode;
+        self
+    }
+
+    /// Leaves out `-flto` for AMD's GPUs, as LLVM 23 does, whose clang always links them so.
+    #[must_use]
+    pub fn without_lto(mut self, without_lto: bool) -> Self {
+        self.without_lto = without_lto;
+        self
     }
 
     /// Returns the arguments of `clang`, without its name, for one image.
@@ -65,7 +176,7 @@ impl ClangOptions {
         let (is_amdgpu, is_nvptx) = (triple.is_amdgpu(), triple.is_nvptx());
         let is_cpu = target.is_cpu();
         let processor = target.processor();
-        let mut words = Words(Vec::new());
+        let mut words = Words::default();
         words.add(["--no-default-config", "-o"]);
         words.add([files.output]);
         let directory = format!(".{}.{processor}.img.", target.architecture());
@@ -96,7 +207,7 @@ impl ClangOptions {
         if self.save_temps && (is_amdgpu || is_nvptx || is_cpu && self.save_temps_on_cpu) {
             words.add(["-Wl,--save-temps"]);
         }
-        if self.emit_bitcode {
+        if self.emits_bitcode {
             words.add(["-Wl,--lto-emit-llvm"]);
         }
         if group.kinds().contains(&OffloadKind::SYCL) {
@@ -104,22 +215,40 @@ impl ClangOptions {
             words.for_linker(format!("-triple={}", target.triple()).as_ref());
             words.for_linker(format!("-arch={processor}").as_ref());
         }
-        let is_for = |only: &Option<String>| only.as_deref().is_none_or(|it| it == target.triple());
-        for (_, value) in self.linker_arguments.iter().filter(|(only, _)| is_for(only)) {
-            words.for_linker(value);
+        let is_for = |argument: &&DeviceArgument| argument.is_for(target.triple());
+        for given in self.linker_arguments.iter().filter(is_for) {
+            words.for_linker(&given.argument);
         }
-        for (_, value) in self.compiler_arguments.iter().filter(|(only, _)| is_for(only)) {
-            words.add([value]);
-        }
+        let given = self.compiler_arguments.iter().filter(is_for);
+        words.add(given.map(|given| &given.argument));
         words.0
     }
 }
 
+/// Returns the contents of a response file, which `clang` and linkers read for an argument `@FILE`: these arguments, in quotes.
+#[must_use]
+pub fn response_file(arguments: &[OsString]) -> Vec<u8> {
+    let mut words = Vec::new();
+    for word in arguments {
+        words.push(b'"');
+        for &byte in word.as_encoded_bytes() {
+            // In files of Windows, backslashes are plain but before quotes.
+            if byte == b'"' || byte == b'\\' && !cfg!(windows) {
+                words.push(b'\\');
+            }
+            words.push(byte);
+        }
+        words.extend(b"\"\n");
+    }
+    words
+}
+
 /// A command line that grows.
-struct Words(Vec<OsString>);
+#[derive(Default)]
+pub(crate) struct Words(pub(crate) Vec<OsString>);
 
 impl Words {
-    fn add<W: AsRef<OsStr>>(&mut self, words: impl IntoIterator<Item = W>) {
+    pub(crate) fn add<W: AsRef<OsStr>>(&mut self, words: impl IntoIterator<Item = W>) {
         self.0.extend(words.into_iter().map(|word| word.as_ref().to_owned()));
     }
 
@@ -140,14 +269,13 @@ mod tests {
 
     #[test]
     fn arguments_are_for_a_triple_with_a_known_architecture() {
-        let text = |text| ClangOptions::argument(text);
-        assert_eq!(text("-v"), (None, "-v".into()));
-        assert_eq!(text("foo=bar"), (None, "foo=bar".into()));
-        assert_eq!(text("-O=3"), (None, "-O=3".into()));
+        let parse = DeviceArgument::parse;
+        assert_eq!(parse("-v"), DeviceArgument::new("-v"));
+        assert_eq!(parse("foo=bar"), DeviceArgument::new("foo=bar"));
         assert_eq!(
-            text("amdgcn-amd-amdhsa=-mllvm=-x"),
-            (Some("amdgcn-amd-amdhsa".into()), "-mllvm=-x".into())
+            parse("amdgcn-amd-amdhsa=-mllvm=-x"),
+            DeviceArgument::for_triple("amdgcn-amd-amdhsa", "-mllvm=-x")
         );
-        assert_eq!(text("nvptx64-nvidia-cuda="), (None, "nvptx64-nvidia-cuda".into()));
+        assert_eq!(parse("nvptx64-nvidia-cuda="), DeviceArgument::new("nvptx64-nvidia-cuda"));
     }
 }

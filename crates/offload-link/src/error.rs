@@ -14,6 +14,8 @@ pub enum ErrorKind {
     Kinds,
     /// The code is for too many targets.
     Targets,
+    /// A device linker cannot be run, fails, or does not take the code.
+    Device,
     /// The linked images do not fit into the container of their kind.
     Container,
     /// No registration code can be made for the host.

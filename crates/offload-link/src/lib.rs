@@ -103,7 +103,8 @@
 //!
 //! # Features and stability
 //!
-//! Features `ruzstd` and `miniz_oxide` (default) are codecs in pure Rust, `zstd` is libzstd, in C. Needs `std`. Minimum
+//! Feature `run` adds [`CommandLinker`], which runs device linkers. Features `ruzstd` and `miniz_oxide` (default) are codecs in pure
+//! Rust, `zstd` is libzstd, in C. Needs `std`. Minimum
 //! supported Rust version: 1.88; it rises in a minor version only. Semantic versioning; enums that can grow are
 //! `#[non_exhaustive]`. Messages are for people and may change.
 
@@ -115,25 +116,33 @@
 struct Readme;
 
 mod clang;
+#[cfg(feature = "run")]
+mod command;
 mod error;
 mod host_line;
 mod images;
 mod input;
 mod intel;
+mod lld;
 mod needed;
 mod plan;
+mod ptxas;
 mod register;
 mod runtime;
 mod symbols;
 mod target;
 
 pub use byte_parts::Parts;
-pub use clang::{ClangOptions, LinkFiles};
+pub use clang::{ClangOptions, DeviceArgument, LinkFiles, response_file};
+#[cfg(feature = "run")]
+pub use command::CommandLinker;
 pub use error::{Error, ErrorKind};
 pub use host_line::{HostOptions, LinkerScript};
 pub use images::{DeviceLinker, Images, LinkedImage};
 pub use input::{DeviceCode, Inputs, is_library};
+pub use lld::LldOptions;
 pub use needed::{Members, Need};
 pub use plan::{Group, LeftOut, Linked, Plan, PlanOptions, Reason};
+pub use ptxas::PtxasOptions;
 pub use register::{RegisterOptions, Registration, bundle_ids, container};
 pub use target::{Fit, LinkTarget};

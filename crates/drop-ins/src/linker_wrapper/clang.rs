@@ -106,7 +106,7 @@ impl Clang<'_> {
         let inputs = group.inputs().iter().filter_map(|input| written.get(&input.code().index()));
         let inputs: Vec<_> = inputs.cloned().collect();
         let image = self.files.name(&start, ".img")?;
-        let files = LinkFiles { inputs: &inputs, output: image.as_os_str(), program: &self.output };
+        let files = LinkFiles::new(&inputs, image.as_os_str()).with_program(&self.output);
         let arguments = self.options.arguments(group, files);
         let clang = self.programs.find("clang", &[])?;
         Ok((Call::new(clang, arguments), image))

@@ -25,8 +25,8 @@ use byte_parts::{Part, Parts};
 use offload_binary::llvm::Release;
 use offload_binary::{FormatVersion, ImageEntry, ImageKind, OffloadKind};
 use offload_link::{
-    ClangOptions, Error, ErrorKind, Images, LinkedImage, Plan, PlanOptions, RegisterOptions,
-    Registration, bundle_ids, container,
+    ClangOptions, DeviceArgument, Error, ErrorKind, Images, LinkedImage, Plan, PlanOptions,
+    RegisterOptions, Registration, bundle_ids, container,
 };
 use wrapper_ir::Abi;
 
@@ -208,10 +208,7 @@ impl Run<'_> {
             .with_roots(needed::host_options(line).roots().iter().cloned().chain(found.names));
         let plan = Plan::new(&inputs, &options)?;
         let mut clang = Clang {
-            options: ClangOptions {
-                without_lto: self.release == Some(Release::Llvm23),
-                ..clang_options(line, &plan)
-            },
+            options: clang_options(line, &plan).without_lto(self.release == Some(Release::Llvm23)),
             programs: self.programs,
             files: &self.files,
             sources: &sources,
@@ -476,22 +473,20 @@ fn clang_options(line: &Line, plan: &Plan<'_>) -> ClangOptions {
     let is_for_cpu = plan.groups().iter().any(|group| group.target().is_cpu());
     let arguments = |name| {
         let values = line.values(name).map(|value| match value.to_str() {
-            Some(text) => ClangOptions::argument(text),
-            None => (None, value.clone()),
+            Some(text) => DeviceArgument::parse(text),
+            None => DeviceArgument::new(value),
         });
-        values.collect()
+        values.collect::<Vec<_>>()
     };
-    ClangOptions {
-        plugin_options: line.plugin_options(),
-        mllvm_options: line.values("mllvm").cloned().collect(),
-        linker_arguments: arguments("device-linker"),
-        compiler_arguments: arguments("device-compiler"),
-        host_arguments: if is_for_cpu { cpu_arguments(line) } else { Vec::new() },
-        save_temps: line.has("save-temps"),
-        save_temps_on_cpu: linker_name(line).ends_with("lld"),
-        emit_bitcode: line.has("embed-bitcode"),
-        without_lto: false,
-    }
+    let options = ClangOptions::new()
+        .with_plugin_options(line.plugin_options())
+        .with_mllvm_options(line.values("mllvm").cloned())
+        .with_linker_arguments(arguments("device-linker"))
+        .with_compiler_arguments(arguments("device-compiler"))
+        .with_save_temps(line.has("save-temps"))
+        .with_save_temps_on_cpu(linker_name(line).ends_with("lld"))
+        .with_bitcode(line.has("embed-bitcode"));
+    if is_for_cpu { options.with_host_arguments(cpu_arguments(line)) } else { options }
 }
 
 /// Returns the arguments of the host link that device links for a CPU get as well.

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::files::Files;
-use tool_kit::input;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::report::{self, reason};
 use tool_kit::style::text;
@@ -61,18 +60,7 @@ impl Call {
 impl Call {
     /// Writes the arguments to a file, and returns the argument that names it.
     fn response_file(&self, files: &Files) -> io::Result<OsString> {
-        let mut words = Vec::new();
-        for word in &self.arguments {
-            words.push(b'"');
-            for byte in input::bytes(word.clone()) {
-                // In files of Windows, backslashes are plain but before quotes.
-                if byte == b'"' || byte == b'\\' && !cfg!(windows) {
-                    words.push(b'\\');
-                }
-                words.push(byte);
-            }
-            words.extend(b"\"\n");
-        }
+        let words = offload_link::response_file(&self.arguments);
         let name = file_name(self.program.as_os_str());
         let path =
             files.write(&name, ".rsp", NewPermissions::PLAIN, |file| file.write_all(&words))?;

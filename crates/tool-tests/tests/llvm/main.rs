@@ -34,6 +34,7 @@ mod cases;
 #[cfg(unix)]
 mod clang_bundler;
 mod compress;
+mod device_linkers;
 mod edit;
 mod edit_objects;
 mod edit_pe;
