@@ -78,7 +78,7 @@ pub struct LinkFiles<'a> {
 }
 
 impl<'a> LinkFiles<'a> {
-    /// Names the files: those with the code of [`Group::inputs`], in this order, and that of the image.
+    /// Names the files with the code of [`Group::inputs`], in this order, and the file of the image.
     #[must_use]
     pub fn new(inputs: &'a [OsString], output: &'a OsStr) -> Self {
         LinkFiles { inputs, output, program: output }

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, io, process, thread};
 
-use byte_parts::{Bounds, Parts, in_order};
+use byte_parts::{Bounds, Parts, in_order, internal};
 use target_id::Triple;
 
 use crate::clang::{ClangOptions, LinkFiles, response_file};
@@ -22,7 +22,7 @@ use crate::ptxas::PtxasOptions;
 /// Device linker that runs programs, several at a time.
 ///
 /// Code and images are in memory: the inputs are those of [`Inputs::add`](crate::Inputs::add). Programs read and write files in a directory of
-/// the run, which only this user can read, and which goes with the linker. What they print goes where this process prints.
+/// the run, which only this user can read, and which goes with the linker. Their messages go where this process prints.
 ///
 /// Images for GPUs of AMD are linked by `ld.lld`, and those for GPUs of NVIDIA made by `ptxas`, if these were named; all others
 /// by `clang`.
@@ -126,7 +126,8 @@ impl DeviceLinker for CommandLinker {
     type Error = Error;
 
     fn link(&mut self, group: &Group<'_>) -> Result<Parts, Error> {
-        Ok(self.link_all(std::slice::from_ref(group))?.pop().unwrap_or_default())
+        let image = self.link_all(std::slice::from_ref(group))?.pop();
+        image.ok_or_else(|| Error::new(ErrorKind::Device, internal!("a group without an image")))
     }
 
     fn link_all(&mut self, groups: &[Group<'_>]) -> Result<Vec<Parts>, Error> {
@@ -231,7 +232,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What cannot be removed stays, as with a process that is killed.
+        // A failure leaves it, as does a process that is killed.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

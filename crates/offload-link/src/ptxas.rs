@@ -16,14 +16,14 @@ pub struct PtxasOptions {
 }
 
 impl Default for PtxasOptions {
-    /// Optimises as far as `ptxas` can.
+    /// Optimises at level 3, the highest.
     fn default() -> Self {
         PtxasOptions { level: 3, arguments: Vec::new() }
     }
 }
 
 impl PtxasOptions {
-    /// Creates options that optimise as far as `ptxas` can, with `-O3`.
+    /// Creates options that optimise at level 3, the highest.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -47,8 +47,8 @@ impl PtxasOptions {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Architecture`] for targets of other vendors and for code without a processor, [`ErrorKind::Device`] for an image of
-    /// several inputs, or of one that is no PTX.
+    /// - [`ErrorKind::Architecture`] for targets of other vendors, and for code without a processor.
+    /// - [`ErrorKind::Device`] for an image of several inputs, and for an input that is not text.
     pub fn arguments(
         &self,
         group: &Group<'_>,

@@ -29,6 +29,7 @@ mod runs;
 mod bitcode_symbols;
 mod bitcode_target;
 #[cfg(unix)]
+mod build_script;
 mod bundler;
 mod cases;
 #[cfg(unix)]

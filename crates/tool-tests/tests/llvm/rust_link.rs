@@ -135,3 +135,35 @@ fn private_entries_replace_no_input() {
     assert!(fs::read(place.path("one.o")).unwrap() == before);
     assert!(!place.path("new").exists() && !place.path("images.o").exists());
 }
+
+/// Two libraries with a kernel each, in a program that runs them on LLVM's runtime and its device for the host. Where both registrations have
+/// all kernels, it aborts: "Failed to load kernel".
+#[test]
+fn openmp_runs_the_kernels_of_two_registrations() {
+    let place = Place::new();
+    let clang = llvm("clang");
+    let kernel = "#include <omp.h>\nint f(void) {\n  int value = 1, host = 1;\n\
+                  #pragma omp target map(from : value, host)\n  {\n    value = N;\n    \
+                  host = omp_is_initial_device();\n  }\n  return host ? -1 : value;\n}\n";
+    place.put("main.c", "int f1(void), f2(void);\nint main(void) { return f1() + f2(); }\n");
+    let openmp = ["-O2", "-fopenmp", "-fopenmp-targets=x86_64-pc-linux-gnu"];
+    for (number, value) in [("1", "20"), ("2", "22")] {
+        let text = kernel.replace("f(void)", &format!("f{number}(void)")).replace('N', value);
+        place.put(&format!("f{number}.c"), text);
+        let [source, object] = ["c", "o"].map(|end| format!("f{number}.{end}"));
+        place.run(&clang, &[&openmp[..], &["-c", &source, "-o", &object]].concat());
+        let registration = format!("r{number}.o");
+        link(&place, &["--private-entries", "private", "-o", &registration, &object]);
+    }
+    let objects = ["main.c", "private/f1.o", "private/f2.o", "r1.o", "r2.o"];
+    for linker in ["lld", "bfd"] {
+        let linker =
+            [&format!("-fuse-ld={linker}"), "-Wl,--gc-sections", "-fopenmp", "-lomptarget"];
+        place.run(&clang, &[&objects[..], &linker, &["-o", "program"]].concat());
+        let libraries = clang.parent().unwrap().join("../lib");
+        let mut program = new_command(place.path("program"));
+        program.env("LD_LIBRARY_PATH", libraries).env("OMP_TARGET_OFFLOAD", "MANDATORY");
+        let output = program.output().unwrap();
+        assert_eq!(output.status.code(), Some(42), "{}", stderr(&output));
+    }
+}

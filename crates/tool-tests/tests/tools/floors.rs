@@ -49,19 +49,23 @@ const FLOORS: [(&str, &[Line]); 9] = [
     ),
     (
         "fifth",
-        &[(
-            "offload-tool-inputs",
-            Some(&[
-                "byte-parts",
-                "bundle-format",
-                "kpack",
-                "fat-object",
-                "device-select",
-                "fat-edit",
-                "gpu-packages",
-                "offload-tool-kit",
-            ]),
-        )],
+        &[
+            // For build scripts: it runs the compiler.
+            ("offload-build", Some(&["hda-archive", "offload-link"])),
+            (
+                "offload-tool-inputs",
+                Some(&[
+                    "byte-parts",
+                    "bundle-format",
+                    "kpack",
+                    "fat-object",
+                    "device-select",
+                    "fat-edit",
+                    "gpu-packages",
+                    "offload-tool-kit",
+                ]),
+            ),
+        ],
     ),
     ("sixth", &[("offload-drop-ins", None)]),
     ("roof", &[("offload-cli", None)]),

@@ -1,0 +1,224 @@
+//! The files and GPUs of a build, and the variables of cargo.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use crate::compile::Job;
+use crate::error::{Error, ErrorKind};
+use crate::language::Language;
+
+/// Files with GPU code, and the GPUs that they are compiled for.
+#[derive(Clone, Debug, Default)]
+pub struct Build {
+    files: Vec<(PathBuf, Option<Language>)>,
+    gpus: Vec<String>,
+    compiler: Option<PathBuf>,
+    arguments: Vec<OsString>,
+    link_arguments: Vec<OsString>,
+    host: Option<String>,
+    without_runtime: bool,
+}
+
+impl Build {
+    /// Creates a build of nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a file, whose extension tells the language: see [`Language`]. Paths are those of the build script: relative to the
+    /// directory of the crate.
+    #[must_use]
+    pub fn with_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.files.push((path.into(), None));
+        self
+    }
+
+    /// Adds a file in this language, whatever its extension is.
+    #[must_use]
+    pub fn with_file_of(mut self, language: Language, path: impl Into<PathBuf>) -> Self {
+        self.files.push((path.into(), Some(language)));
+        self
+    }
+
+    /// Compiles for this GPU, too, as clang's `--offload-arch` names it: `gfx90a:xnack+`, `sm_90`, `native`.
+    #[must_use]
+    pub fn with_gpu(mut self, gpu: impl Into<String>) -> Self {
+        self.gpus.push(gpu.into());
+        self
+    }
+
+    /// Sets the path of clang, or its name in `PATH`. Otherwise the variable `CLANG_PATH` says it, or it is `clang`.
+    #[must_use]
+    pub fn with_compiler(mut self, path: impl Into<PathBuf>) -> Self {
+        self.compiler = Some(path.into());
+        self
+    }
+
+    /// Adds an argument of clang, for the files: `-Iinclude`, `-DNDEBUG`.
+    #[must_use]
+    pub fn with_argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    /// Adds an argument of clang, for links of device code.
+    #[must_use]
+    pub fn with_link_argument(mut self, argument: impl Into<OsString>) -> Self {
+        self.link_arguments.push(argument.into());
+        self
+    }
+
+    /// Sets the target triple of the host, as clang and rustc name it. Otherwise the variable `TARGET` says it, which cargo sets for build
+    /// scripts.
+    #[must_use]
+    pub fn with_host(mut self, triple: impl Into<String>) -> Self {
+        self.host = Some(triple.into());
+        self
+    }
+
+    /// Leaves it to the caller to link with the libraries of the runtime.
+    #[must_use]
+    pub fn without_runtime(mut self) -> Self {
+        self.without_runtime = true;
+        self
+    }
+
+    /// Compiles and links the files, writes a static library into `OUT_DIR`, and prints the lines that make cargo link it. A package
+    /// that does this several times needs a name for each.
+    ///
+    /// # Errors
+    ///
+    /// Any [`ErrorKind`]. Messages of clang are printed as they come.
+    pub fn compile(self, name: &str) -> Result<(), Error> {
+        let directory = PathBuf::from(variable("OUT_DIR")?);
+        // The library of another crate, or of another version, has another name.
+        let (package, version) = (variable("CARGO_PKG_NAME")?, variable("CARGO_PKG_VERSION")?);
+        let name = letters(&format!("{package}_{version}_{name}"));
+        self.compile_into(&directory, &name)?;
+        for line in self.lines(&directory, &name) {
+            println!("cargo::{line}");
+        }
+        Ok(())
+    }
+
+    /// Compiles and links the files, and writes the static library `libNAME.a` into a directory, for builds without cargo's scripts. All
+    /// of its members have to be linked (`--whole-archive`). Returns its path.
+    ///
+    /// Each library of a program has to have a name of its own, made of letters, digits and `_`: other characters become `_`.
+    ///
+    /// # Errors
+    ///
+    /// As [`compile`](Self::compile).
+    pub fn compile_into(&self, directory: &Path, name: &str) -> Result<PathBuf, Error> {
+        self.job()?.run(directory, &letters(name))
+    }
+
+    fn job(&self) -> Result<Job, Error> {
+        if self.files.is_empty() || self.gpus.is_empty() {
+            let text = "expected a file and a GPU: `with_file`, `with_gpu`";
+            return Err(Error::new(ErrorKind::Incomplete, text));
+        }
+        let mut arguments = vec![OsString::from("-fPIC")];
+        // Cargo sets these for build scripts; other builds add arguments.
+        if let Some(level) = env::var_os("OPT_LEVEL") {
+            let mut argument = OsString::from("-O");
+            argument.push(level);
+            arguments.push(argument);
+        }
+        if env::var_os("DEBUG").is_some_and(|debug| debug != "false" && debug != "0") {
+            arguments.push("-g".into());
+        }
+        let host = match &self.host {
+            Some(host) => host.clone(),
+            None => variable("TARGET")?,
+        };
+        arguments.push(format!("--target={host}").into());
+        arguments.push(format!("--offload-arch={}", self.gpus.join(",")).into());
+        arguments.extend(self.arguments.iter().cloned());
+        Ok(Job {
+            files: self.languages().collect(),
+            clang: self.clang(),
+            arguments,
+            link_arguments: self.link_arguments.clone(),
+            host,
+        })
+    }
+
+    fn clang(&self) -> PathBuf {
+        let named = || env::var_os("CLANG_PATH").map(PathBuf::from);
+        self.compiler.clone().or_else(named).unwrap_or_else(|| "clang".into())
+    }
+
+    fn languages(&self) -> impl Iterator<Item = (PathBuf, Language)> {
+        self.files
+            .iter()
+            .map(|(path, language)| (path.clone(), language.unwrap_or_else(|| Language::of(path))))
+    }
+
+    /// Returns what cargo is told.
+    fn lines(&self, directory: &Path, name: &str) -> Vec<String> {
+        let mut lines = vec![
+            format!("rustc-link-search=native={}", directory.display()),
+            format!("rustc-link-lib=static:+whole-archive={name}"),
+        ];
+        let languages: BTreeSet<_> = self.languages().map(|(_, language)| language).collect();
+        for language in languages.into_iter().filter(|_| !self.without_runtime) {
+            if let Some((variable, usual, below)) = language.toolkit() {
+                let toolkit = env::var_os(variable).map_or_else(|| usual.into(), PathBuf::from);
+                lines.push(format!("rerun-if-env-changed={variable}"));
+                lines.push(format!("rustc-link-search=native={}", toolkit.join(below).display()));
+            }
+            let libraries = language.libraries().iter();
+            lines.extend(libraries.map(|library| format!("rustc-link-lib=dylib={library}")));
+        }
+        let files = self.files.iter();
+        lines.extend(files.map(|(path, _)| format!("rerun-if-changed={}", path.display())));
+        lines.push("rerun-if-env-changed=CLANG_PATH".to_owned());
+        lines
+    }
+}
+
+/// Returns a name whose characters the names of sections and files can have.
+fn letters(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+/// Returns a variable that cargo sets for build scripts.
+fn variable(name: &str) -> Result<String, Error> {
+    env::var(name).map_err(|_| {
+        let text = format!("{name} is not set: expected a build script of cargo");
+        Error::new(ErrorKind::Incomplete, text)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_is_told_what_to_link_and_when_to_build_again() {
+        let build = Build::new().with_file("src/a.hip").with_file_of(Language::Hip, "b.cpp");
+        let lines = build.clone().without_runtime().lines(Path::new("/out"), "kernels");
+        let expected = [
+            "rustc-link-search=native=/out",
+            "rustc-link-lib=static:+whole-archive=kernels",
+            "rerun-if-changed=src/a.hip",
+            "rerun-if-changed=b.cpp",
+            "rerun-if-env-changed=CLANG_PATH",
+        ];
+        assert_eq!(lines, expected);
+        let lines = build.lines(Path::new("/out"), "kernels");
+        assert!(lines.contains(&"rustc-link-lib=dylib=amdhip64".to_owned()), "{lines:?}");
+    }
+
+    #[test]
+    fn a_build_without_a_gpu_is_an_error() {
+        let build = Build::new().with_file("a.hip");
+        let error = build.compile_into(Path::new("."), "a").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Incomplete);
+        assert_eq!(error.to_string(), "expected a file and a GPU: `with_file`, `with_gpu`");
+    }
+}
