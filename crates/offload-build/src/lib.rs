@@ -27,6 +27,7 @@
 //! Lines for cargo: the static library and where it is, the libraries of the runtime, and the files and variables after whose change the
 //! script runs again. [`Build::without_runtime`] leaves the libraries of the runtime out.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 

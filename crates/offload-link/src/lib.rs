@@ -108,6 +108,7 @@
 //! supported Rust version: 1.88; it rises in a minor version only. Semantic versioning; enums that can grow are
 //! `#[non_exhaustive]`. Messages are for people and may change.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 

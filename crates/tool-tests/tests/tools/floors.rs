@@ -169,9 +169,9 @@ fn unit_tests_use_published_crates() {
     }
 }
 
-/// Programs are built for size, as the general setting, and the libraries for speed.
+/// Programs are built for size, as the general setting, and the libraries for speed. The documentation of a library has its features.
 #[test]
-fn libraries_are_built_for_speed() {
+fn libraries_are_built_for_speed_and_documented_with_their_features() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let settings = fs::read_to_string(root.join("Cargo.toml")).unwrap();
     let mut libraries = 0;
@@ -183,6 +183,9 @@ fn libraries_are_built_for_speed() {
         let setting = format!("[profile.release.package.{name}]\nopt-level = 3\n");
         let is_library = !is_of_tools && !FOR_TESTS.contains(&name);
         assert_eq!(settings.contains(&setting), is_library, "{name}");
+        let documented = "[package.metadata.docs.rs]\nall-features = true\n";
+        let has_features = manifest.contains("\n[features]\n");
+        assert!(!is_library || !has_features || manifest.contains(documented), "{name}");
         libraries += usize::from(is_library);
     }
     assert!(libraries > 10, "{libraries}: the manifests were not understood");
