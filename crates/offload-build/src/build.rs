@@ -44,6 +44,7 @@ impl Build {
     }
 
     /// Compiles for this GPU, too, as clang's `--offload-arch` names it: `gfx90a:xnack+`, `sm_90`, `native`.
+    /// HIP and CUDA take those of one vendor: a crate with both has two builds.
     #[must_use]
     pub fn with_gpu(mut self, gpu: impl Into<String>) -> Self {
         self.gpus.push(gpu.into());
@@ -97,8 +98,8 @@ impl Build {
         // The library of another crate, or of another version, has another name.
         let (package, version) = (variable("CARGO_PKG_NAME")?, variable("CARGO_PKG_VERSION")?);
         let name = letters(&format!("{package}_{version}_{name}"));
-        self.compile_into(&directory, &name)?;
-        for line in self.lines(&directory, &name) {
+        let compiled = self.job()?.run(&directory, &name)?;
+        for line in self.lines(&directory, &name, &compiled.sources) {
             println!("cargo::{line}");
         }
         Ok(())
@@ -113,7 +114,7 @@ impl Build {
     ///
     /// As [`compile`](Self::compile).
     pub fn compile_into(&self, directory: &Path, name: &str) -> Result<PathBuf, Error> {
-        self.job()?.run(directory, &letters(name))
+        Ok(self.job()?.run(directory, &letters(name))?.library)
     }
 
     fn job(&self) -> Result<Job, Error> {
@@ -159,7 +160,7 @@ impl Build {
     }
 
     /// Returns what cargo is told.
-    fn lines(&self, directory: &Path, name: &str) -> Vec<String> {
+    fn lines(&self, directory: &Path, name: &str, sources: &BTreeSet<String>) -> Vec<String> {
         let mut lines = vec![
             format!("rustc-link-search=native={}", directory.display()),
             format!("rustc-link-lib=static:+whole-archive={name}"),
@@ -174,8 +175,7 @@ impl Build {
             let libraries = language.libraries().iter();
             lines.extend(libraries.map(|library| format!("rustc-link-lib=dylib={library}")));
         }
-        let files = self.files.iter();
-        lines.extend(files.map(|(path, _)| format!("rerun-if-changed={}", path.display())));
+        lines.extend(sources.iter().map(|source| format!("rerun-if-changed={source}")));
         lines.push("rerun-if-env-changed=CLANG_PATH".to_owned());
         lines
     }
@@ -201,16 +201,18 @@ mod tests {
     #[test]
     fn cargo_is_told_what_to_link_and_when_to_build_again() {
         let build = Build::new().with_file("src/a.hip").with_file_of(Language::Hip, "b.cpp");
-        let lines = build.clone().without_runtime().lines(Path::new("/out"), "kernels");
+        let sources = ["b.cpp", "include/a.h", "src/a.hip"].map(str::to_owned).into();
+        let lines = build.clone().without_runtime().lines(Path::new("/out"), "kernels", &sources);
         let expected = [
             "rustc-link-search=native=/out",
             "rustc-link-lib=static:+whole-archive=kernels",
-            "rerun-if-changed=src/a.hip",
             "rerun-if-changed=b.cpp",
+            "rerun-if-changed=include/a.h",
+            "rerun-if-changed=src/a.hip",
             "rerun-if-env-changed=CLANG_PATH",
         ];
         assert_eq!(lines, expected);
-        let lines = build.lines(Path::new("/out"), "kernels");
+        let lines = build.lines(Path::new("/out"), "kernels", &sources);
         assert!(lines.contains(&"rustc-link-lib=dylib=amdhip64".to_owned()), "{lines:?}");
     }
 
