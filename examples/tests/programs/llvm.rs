@@ -13,7 +13,7 @@ const LINKER: &str = env!("CARGO_BIN_EXE_linker");
 const INSTRUMENT: &str = env!("CARGO_BIN_EXE_instrument");
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
-fn llvm(place: &str) -> String {
+pub(crate) fn llvm(place: &str) -> String {
     let prefix = std::env::var("LLVM").unwrap_or_else(|_| "/usr/lib/llvm-22".into());
     let path = Path::new(&prefix).join(place);
     assert!(path.exists(), "{} is missing", path.display());

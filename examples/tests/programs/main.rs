@@ -20,6 +20,8 @@ mod llvm;
 mod machine;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod readme;
+#[cfg(feature = "llvm-peer")]
+mod rustc;
 mod small;
 mod split;
 mod wheels;
