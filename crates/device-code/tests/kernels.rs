@@ -152,7 +152,7 @@ fn code_that_the_descriptor_does_not_start_has_no_place() {
     assert_eq!(known.code_range.unwrap().len(), 100);
 }
 
-/// What a loader loads counts, not the table of sections.
+/// Loaders read segments, not the table of sections.
 #[test]
 fn places_are_those_of_segments() {
     let (image, descriptor) = one_kernel();

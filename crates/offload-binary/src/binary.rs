@@ -230,7 +230,7 @@ impl<'data> Entry<'data> {
 pub struct RepeatedKey<'data> {
     /// The key.
     pub key: &'data [u8],
-    /// How often it is there, at least 2.
+    /// The number of its string entries, at least 2.
     pub count: usize,
     /// Place of the last of its string entries, which counts, in bytes from the start of the binary.
     pub offset: u64,

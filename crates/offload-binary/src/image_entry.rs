@@ -32,8 +32,8 @@ pub struct ImageEntry<'a> {
     /// not checked, neither is it in LLVM.
     pub flags: Flags,
     /// Keys and values in the order in which they are stored. Keys cannot hold a NUL, values can
-    /// from version 2 on only. [`string`](Self::string) stores each key once. Those pushed here, or read from a file, may be
-    /// there more than once; readers take the last one.
+    /// from version 2 on only. [`string`](Self::string) stores each key once. A key that is pushed here, or read from a file, may
+    /// be there more than once; readers take the last one.
     pub strings: Vec<StringPair<'a>>,
     /// Length of the image in bytes.
     pub size: u64,

@@ -149,7 +149,7 @@ fn rule(data: &[u8]) {
 struct Facts {
     name: String,
     code_size: Option<u64>,
-    /// Whether the places of the code and of the descriptor are known.
+    /// `true` if the places of the code and of the descriptor are known.
     has_places: [bool; 2],
     registers: Option<u32>,
     registers_allocated: Option<u32>,

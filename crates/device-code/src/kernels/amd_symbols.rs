@@ -1,4 +1,4 @@
-//! What the symbols of code objects for AMD's GPUs lead to: descriptors and code of kernels.
+//! Descriptors and code of kernels in code objects for AMD's GPUs, found by symbols.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

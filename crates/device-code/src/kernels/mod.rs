@@ -183,7 +183,7 @@ pub struct Kernel<'a> {
     pub code_size: Option<u64>,
     /// `true` if the size of the code reaches to the next function, because the image does not state it.
     pub is_code_size_estimated: bool,
-    /// Where the code lies in the image: offsets in bytes from its start, to be used as `image[range]`. It has
+    /// Place of the code in the image: offsets in bytes from its start, to be used as `image[range]`. It has
     /// [`code_size`](Self::code_size) bytes and is never empty.
     ///
     /// AMD: the bytes of the function symbol, in version 2 those after the header. `None` if a loader would read other bytes
@@ -191,7 +191,7 @@ pub struct Kernel<'a> {
     /// NVIDIA: the bytes of the symbol, in `.text.NAME`. Intel: the same, or the whole section without a symbol.
     /// `None` for PTX, SPIR-V and bitcode.
     pub code_range: Option<Range<usize>>,
-    /// Where the kernel descriptor lies in the image, in the same way (AMD): the 64 bytes of the symbol `NAME.kd`, in code objects
+    /// Place of the kernel descriptor in the image, in the same way (AMD): the 64 bytes of the symbol `NAME.kd`, in code objects
     /// of version 2 the 256 bytes of `amd_kernel_code_t`. `None` for other formats.
     pub descriptor_range: Option<Range<usize>>,
     /// Vector registers of a work-item. AMD: the total of both kinds on GPUs with one file for both (gfx90a, gfx94x, gfx950).
