@@ -47,6 +47,7 @@ const STEPS: &[Step] = &[
     ("python", Gate, "what the scripts share", scripts::python),
     ("llvm", Gate, "LLVM's tools and ours read and write the same files", llvm::step),
     ("msrv", Nightly, "the oldest Rust that is promised", rust::msrv),
+    ("minimal", Nightly, "the oldest dependencies that manifests allow", rust::minimal),
     ("features", Nightly, "each crate that has features, without them", rust::features),
     ("api", Nightly, "crates/*/public-api.txt", api::step),
     ("strange", Nightly, "the tests on a machine unlike a developer's", scripts::strange),
