@@ -34,7 +34,9 @@ impl Head {
     fn elf(self) -> elf::Elf {
         let os_abi = [self.os_abi, self.abi];
         let Head { machine, kind, flags, .. } = self;
-        elf::Elf { os_abi, kind, machine, flags, loaded: true, ..elf::object(Vec::new()) }
+        // Sections of cubins have no address.
+        let loaded = kind == 3;
+        elf::Elf { os_abi, kind, machine, flags, loaded, ..elf::object(Vec::new()) }
     }
 
     /// Returns the header alone, of a file without sections.

@@ -22,8 +22,8 @@ pub(super) struct Symbols<'a> {
     by_name: BTreeMap<&'a [u8], Known<'a>>,
     /// Sections and addresses of functions, in order.
     functions: Vec<(usize, u64)>,
-    /// Segments that a loader loads, by address.
-    loaded: Vec<Loaded>,
+    /// Segments that a loader loads, by address; `None` if their table is malformed.
+    loaded: Option<Vec<Loaded>>,
 }
 
 /// A segment.
@@ -62,16 +62,19 @@ impl<'a> Symbols<'a> {
         let mut functions: Vec<_> =
             functions.map(|known| (known.section, known.symbol.st_value(LE))).collect();
         functions.sort_unstable();
-        let segments = elf.header.program_headers(LE, elf.image).unwrap_or_default();
-        let segments = segments.iter().filter(|segment| segment.p_type(LE) == PT_LOAD);
-        let mut loaded: Vec<_> = segments
-            .map(|segment| Loaded {
-                address: segment.p_vaddr(LE),
-                offset: segment.p_offset(LE),
-                len: segment.p_filesz(LE),
-            })
-            .collect();
-        loaded.sort_by_key(|segment| segment.address);
+        let segments = elf.header.program_headers(LE, elf.image).ok();
+        let loaded = segments.map(|segments| {
+            let segments = segments.iter().filter(|segment| segment.p_type(LE) == PT_LOAD);
+            let mut loaded: Vec<_> = segments
+                .map(|segment| Loaded {
+                    address: segment.p_vaddr(LE),
+                    offset: segment.p_offset(LE),
+                    len: segment.p_filesz(LE),
+                })
+                .collect();
+            loaded.sort_by_key(|segment| segment.address);
+            loaded
+        });
         Symbols { all, by_name, functions, loaded }
     }
 
@@ -100,11 +103,12 @@ impl<'a> Symbols<'a> {
     fn place(&self, elf: &Elf<'_>, known: &Known<'_>, len: u64) -> Option<Range<usize>> {
         let address = known.symbol.st_value(LE);
         let range = elf.range_of(address, len, known.section)?;
-        if elf.is_relocatable() || self.loaded.is_empty() {
+        let loaded = self.loaded.as_ref()?;
+        if elf.is_relocatable() || loaded.is_empty() {
             return Some(range);
         }
-        let before = self.loaded.partition_point(|segment| segment.address <= address);
-        let segment = self.loaded.get(before.checked_sub(1)?)?;
+        let before = loaded.partition_point(|segment| segment.address <= address);
+        let segment = loaded.get(before.checked_sub(1)?)?;
         let within = address.checked_sub(segment.address)?;
         let is_same = segment.offset.checked_add(within) == Some(range.start as u64);
         (is_same && len <= segment.len.checked_sub(within)?).then_some(range)
