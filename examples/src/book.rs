@@ -12,3 +12,6 @@ struct Compiler;
 
 #[doc = include_str!("../../docs/recipes/list-images.md")]
 struct ListImages;
+
+#[doc = include_str!("../../docs/recipes/ranges.md")]
+struct Ranges;

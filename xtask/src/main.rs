@@ -48,6 +48,7 @@ const STEPS: &[Step] = &[
     ("llvm", Gate, "LLVM's tools and ours read and write the same files", llvm::step),
     ("msrv", Nightly, "the oldest Rust that is promised", rust::msrv),
     ("features", Nightly, "each crate that has features, without them", rust::features),
+    ("minimal", Nightly, "the oldest dependencies that manifests allow", rust::minimal),
     ("api", Nightly, "crates/*/public-api.txt", api::step),
     ("strange", Nightly, "the tests on a machine unlike a developer's", scripts::strange),
     ("thorough", Nightly, "every place of the samples, every call that can fail", rust::thorough),

@@ -2,12 +2,13 @@
 //!
 //! The workspace is built with `--workspace`, not crate by crate: the features of all crates are unified only then.
 
+use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
 use crate::ci::Ci;
-use crate::machine::{cargo_tool, has_target, is_root};
-use crate::process::{Result, command, run, succeeds};
+use crate::machine::{Place, cargo_tool, has_nightly, has_target, is_root};
+use crate::process::{Result, command, read, run, succeeds, wrong};
 use crate::workspace::{Package, packages};
 
 const NOBODY: &str = "setpriv --reuid=65534 --regid=65534 --clear-groups";
@@ -53,6 +54,50 @@ pub(crate) fn msrv(ci: &mut Ci) -> Result {
         .arg(format!("+{version}"))
         .args(["check", "--quiet", "--workspace", "--target-dir"])
         .arg(ci.workspace.target.join("msrv")))
+}
+
+/// Each published package, in a copy of the workspace, with the oldest version of each dependency that its manifest allows.
+pub(crate) fn minimal(ci: &mut Ci) -> Result {
+    if !has_nightly() {
+        ci.not_checked("lower bounds of dependencies: no nightly compiler");
+        return Ok(());
+    }
+    let place = Place::new()?;
+    let listed = read(command("git ls-files -z --cached --others --exclude-standard"))?;
+    for file in listed.split_terminator('\0').map(Path::new).filter(|file| file.is_file()) {
+        let copy = place.join(file);
+        fs::create_dir_all(copy.parent().unwrap_or(&place))?;
+        fs::copy(file, copy)?;
+    }
+    fs::remove_file(place.join("Cargo.lock"))?;
+    let lock = "cargo +nightly generate-lockfile --quiet -Zdirect-minimal-versions";
+    let output = command(lock).current_dir(&*place).output()?;
+    let told = String::from_utf8_lossy(&output.stderr);
+    if told.contains("failed to select a version") {
+        return wrong(told);
+    }
+    if !output.status.success() {
+        ci.not_checked(format!("lower bounds of dependencies: cargo cannot list them: {told}"));
+        return Ok(());
+    }
+    for package in ci.workspace.published()? {
+        for features in [&[][..], &["--all-features"]] {
+            // One package at a time: together, one hides that another lacks a feature.
+            let check = "cargo check --quiet --locked --target-dir";
+            let end = run(command(check)
+                .arg(ci.workspace.target.join("minimal"))
+                .args(["--package", &*package.name])
+                .args(features)
+                .current_dir(&*place));
+            if end.is_err() {
+                let name = &package.name;
+                return wrong(format!(
+                    "{name}: fails with the oldest dependencies of its manifest"
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Each crate that has features, without them. The step `clippy` checks all features.

@@ -1,4 +1,5 @@
 use alloc::string::ToString;
+use core::ops::Range;
 
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 
@@ -78,6 +79,9 @@ impl Serialize for KernelRecord<'_> {
         record.serialize_entry("demangled", row.name(false))?;
         record.serialize_entry("kind", kernel.kind.as_str())?;
         record.serialize_entry("code_is_estimated", &kernel.is_code_size_estimated)?;
+        let start = |range: &Option<Range<usize>>| range.as_ref().map(|range| range.start);
+        record.serialize_entry("code_offset", &start(&kernel.code_range))?;
+        record.serialize_entry("descriptor_offset", &start(&kernel.descriptor_range))?;
         let is_unknown = matches!(kernel.private_memory, Stored::Unknown(_));
         record.serialize_entry("private_is_unknown", &is_unknown)?;
         for measure in Measure::all() {

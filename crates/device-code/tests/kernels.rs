@@ -81,6 +81,12 @@ fn code_objects_are_as_llvm_readobj_prints_them() {
             assert_eq!(kernel.private_memory, Stored::Known(0));
             assert_eq!(kernel.frame, None);
         }
+        // As `llvm-readelf -s` prints the symbols; addresses are offsets here.
+        let descriptors = if version == 4 { [0x740, 0x780] } else { [0x780, 0x7c0] };
+        let descriptors = descriptors.map(|start| Some(start..start + 64));
+        assert_eq!([&one.descriptor_range, &two.descriptor_range], descriptors.each_ref());
+        assert_eq!(one.code_range, Some(0x900..0x900 + 120));
+        assert_eq!(two.code_range, Some(0xb00..0xb00 + 48));
         let arguments = one.arguments.as_deref().unwrap();
         let places =
             arguments.iter().map(|argument| (argument.kind, argument.offset, argument.size));
@@ -101,6 +107,11 @@ fn cubins_are_as_cuobjdump_prints_them() {
         assert_eq!((one.group_memory, one.group_memory_reserved), (Some(1024), Some(1024)));
         assert_eq!((two.group_memory, two.group_memory_reserved), (Some(0), Some(0)));
         assert_eq!((one.arguments_size, two.arguments_size), (Some(9), Some(8)));
+        // As `llvm-readelf -S` prints the sections.
+        let start = if abi == 7 { 0x980 } else { 0xb00 };
+        assert_eq!(two.code_range, Some(start..start + 384));
+        assert_eq!(one.code_range, Some(start + 384..start + 384 + 640));
+        assert_eq!((&one.descriptor_range, &two.descriptor_range), (&None, &None));
         let bank = if abi == 7 { [537, 536] } else { [905, 904] };
         assert_eq!([&one.constants[..], &two.constants], bank.map(|size| [(0, size)]));
         for kernel in [one, two] {
@@ -108,6 +119,87 @@ fn cubins_are_as_cuobjdump_prints_them() {
             assert_eq!((kernel.frame, kernel.private_memory), (Some(0), Stored::Known(0)));
             assert_eq!((kernel.vector_spills, kernel.scalars), (None, None));
         }
+    }
+}
+
+/// A code object of one kernel, and the place of its descriptor; the code is 64 bytes later.
+fn one_kernel() -> (Vec<u8>, usize) {
+    let image = described(&metadata(&[kernel("one", &[])]), &["one"]);
+    let found = sound(&image).remove(0);
+    let descriptor = found.descriptor_range.unwrap();
+    assert_eq!(descriptor.len(), 64);
+    assert_eq!(found.code_range, Some(descriptor.end..descriptor.end + 100));
+    (image, descriptor.start)
+}
+
+/// An instrumenter may have the hardware start its own code, and return to the function.
+#[test]
+fn code_that_the_descriptor_does_not_start_has_no_place() {
+    let (mut image, descriptor) = one_kernel();
+    image[descriptor + 16] += 4;
+    let found = sound(&image).remove(0);
+    assert_eq!((found.code_range, found.code_size), (None, Some(100)));
+    assert_eq!(found.descriptor_range, Some(descriptor..descriptor + 64));
+    // A linker has yet to write the distance.
+    let head = Head { kind: 1, ..AMD };
+    let metadata = metadata(&[kernel("one", &[])]);
+    let object = code_object(head, &[section(".note", NOTE, note(&metadata))], &["one"]);
+    let known = sound(&object).remove(0);
+    let at = known.descriptor_range.clone().unwrap().start;
+    let mut unlinked = object.clone();
+    unlinked[at + 16..at + 24].fill(0);
+    assert_eq!(sound(&unlinked)[0], known);
+    assert_eq!(known.code_range.unwrap().len(), 100);
+}
+
+/// Loaders read segments, not the table of sections.
+#[test]
+fn places_are_those_of_segments() {
+    let (image, descriptor) = one_kernel();
+    for (offset, len, is_known) in
+        [(0, 1 << 20, [true; 2]), (0, descriptor + 64, [true, false]), (64, 1 << 20, [false; 2])]
+    {
+        let mut image = image.clone();
+        // The one segment, at address 0, lies after the rest.
+        let at = image.len() as u64;
+        let numbers = [offset, 0, 0, len as u64, len as u64, 64];
+        image.extend([1_u32, 5].map(u32::to_le_bytes).concat());
+        image.extend(numbers.map(u64::to_le_bytes).concat());
+        image[32..40].copy_from_slice(&at.to_le_bytes());
+        image[54..58].copy_from_slice(&[56, 0, 1, 0]);
+        let found = sound(&image).remove(0);
+        assert_eq!([found.descriptor_range.is_some(), found.code_range.is_some()], is_known);
+        assert_eq!(found.group_memory, Some(1024));
+    }
+}
+
+/// `amd_kernel_code_t`, and the code after it.
+#[test]
+fn kernels_of_version_2_have_header_and_code_in_one_symbol() {
+    let mut code = vec![0; 320];
+    code[0] = 1;
+    code[8] = 1;
+    code[16..24].copy_from_slice(&256_u64.to_le_bytes());
+    let image = |code: &[u8], size| {
+        let text = section(".hsatext", PROGBITS, code);
+        elf(Head { abi: 0, ..AMD }, &[text], &[("one", 10, 0, 1, 0, size)])
+    };
+    let made = image(&code, 320);
+    let found = sound(&made).remove(0);
+    let header = found.descriptor_range.unwrap();
+    assert_eq!(made[header.clone()], code[..256]);
+    assert_eq!(found.code_range, Some(header.end..header.end + 64));
+    assert_eq!((found.name, found.code_size), (&b"one"[..], Some(64)));
+    for (at, value, size) in
+        [(0, 2, 320), (8, 2, 320), (17, 0, 320), (17, 2, 320), (23, 0x80, 320), (0, 1, 255)]
+    {
+        let mut code = code.clone();
+        code[at] = value;
+        let image = image(&code, size);
+        let found = sound(&image).remove(0);
+        assert_eq!((found.code_range, found.code_size), (None, None), "{at}");
+        // The header of another version, or not in the symbol.
+        assert_eq!(found.descriptor_range.is_some(), at >= 17, "{at}");
     }
 }
 

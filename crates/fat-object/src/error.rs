@@ -69,6 +69,8 @@ pub enum ErrorKind {
     Composition,
     /// An image is for other devices than its entry says: [`ImageInfo::disagreement`](crate::ImageInfo::disagreement).
     Disagreement,
+    /// An entry of an offload binary has a key more than once. Readers, LLVM's too, take the last value.
+    RepeatedKey,
     /// The work would exceed the time or memory that [`Options`](crate::Options) allow. It is passed over, or the
     /// rest of it is.
     Limit,

@@ -10,11 +10,12 @@ use offload_binary::{CompressedBinary, Entry, OffloadBinary};
 
 use crate::compressed::is_stream_of;
 use crate::context::Context;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::image::{Description, OffloadBinaryEntry};
 use crate::model::{Compression, ContainerKind, Enter, PathStep};
 use crate::opened::{Children, Closed, Container, Content, Finds, Inner, Inside, Opened, Start};
 use crate::source::{Origin, Source};
+use crate::text::{lossy, printable};
 use crate::{compressed_binary, syclbin};
 
 /// Opens the offload binary at the start of the window.
@@ -70,6 +71,17 @@ impl Entries {
             if let Err(error) = cx.take_names(key.len() as u64 + value.len() as u64) {
                 return Ok(Err(error));
             }
+        }
+        if let Some(repeated) = entry.repeated_key() {
+            let key = lossy(repeated.key);
+            let message = format!(
+                "entry {} has the key \"{}\" {} times: expected once; LLVM's reader takes the last value",
+                entry.index(),
+                printable(&key),
+                repeated.count
+            );
+            let warning = Error::warning(ErrorKind::RepeatedKey, message);
+            found.finding(self.start + repeated.offset, warning);
         }
         let mut description = Description::new(ContainerKind::OffloadBinary, entry.target().into());
         description.info.offset_in_container = entry.image_offset();

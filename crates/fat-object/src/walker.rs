@@ -126,6 +126,9 @@ pub enum Event<'w, 'r> {
 /// A walk whose events are pulled, one after the other: for whoever cannot give control away. [`walk`](crate::walk()) is this
 /// one with a [`Visitor`].
 ///
+/// It is not [`Send`], whatever its input is, because inputs need not be: their type is not part of its own. Async code makes and
+/// drops it on a thread that may block, and sends [`ImageInfo`](crate::ImageInfo)s or a [`Listing`](crate::Listing), which are `Send`.
+///
 /// ```
 /// use std::io::Cursor;
 /// use fat_object::{ContainerKind, Enter, Event, Options, Walk};

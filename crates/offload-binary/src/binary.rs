@@ -1,6 +1,7 @@
 //! Reading one binary.
 
 use alloc::borrow::Cow;
+use alloc::collections::BTreeSet;
 use core::ffi::CStr;
 use core::fmt;
 use core::str;
@@ -194,6 +195,20 @@ impl<'data> Entry<'data> {
         Some(value(self.data, entry))
     }
 
+    /// Returns the key of the first string entry, in stored order, whose key was there before; `None` if each is there once.
+    ///
+    /// No compiler writes such entries: two tools may have appended a value. Readers, LLVM's and [`get`](Self::get), take the last one.
+    /// The time depends on the length of all keys together, and their number.
+    #[must_use]
+    pub fn repeated_key(&self) -> Option<RepeatedKey<'data>> {
+        let mut known = BTreeSet::new();
+        let (key, _) = self.strings().find(|(key, _)| !known.insert(*key))?;
+        let equal = self.strings().enumerate().filter(|(_, (other, _))| *other == key);
+        let (count, last) = equal.fold((0, 0), |(count, _), (at, _)| (count + 1, at as u64));
+        let offset = self.raw.string_offset.get() + last * self.strings.entry_len();
+        Some(RepeatedKey { key, count, offset })
+    }
+
     /// Returns the value of the key `triple`: the target triple of the image. `None` without the key or when the
     /// value is not UTF-8.
     #[must_use]
@@ -207,6 +222,18 @@ impl<'data> Entry<'data> {
     pub fn arch(&self) -> Option<&'data str> {
         str::from_utf8(self.get("arch")?).ok()
     }
+}
+
+/// A key that an entry has more than once: [`Entry::repeated_key`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RepeatedKey<'data> {
+    /// The key.
+    pub key: &'data [u8],
+    /// The number of its string entries, at least 2.
+    pub count: usize,
+    /// Place of the last of its string entries, which counts, in bytes from the start of the binary.
+    pub offset: u64,
 }
 
 impl fmt::Debug for Entry<'_> {

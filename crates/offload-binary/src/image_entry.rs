@@ -32,7 +32,8 @@ pub struct ImageEntry<'a> {
     /// not checked, neither is it in LLVM.
     pub flags: Flags,
     /// Keys and values in the order in which they are stored. Keys cannot hold a NUL, values can
-    /// from version 2 on only. A key may be there more than once; readers take the last one.
+    /// from version 2 on only. [`string`](Self::string) stores each key once. A key that is pushed here, or read from a file, may
+    /// be there more than once; readers take the last one.
     pub strings: Vec<StringPair<'a>>,
     /// Length of the image in bytes.
     pub size: u64,
@@ -72,14 +73,34 @@ impl<'a> ImageEntry<'a> {
         self
     }
 
-    /// Appends a key and its value. Owned ones can be pushed to [`strings`](Self::strings).
+    /// Sets the value of a key. A key that is already there keeps its place and gets the new value: it is stored once.
+    /// Owned ones can be pushed to [`strings`](Self::strings).
+    ///
+    /// ```
+    /// use offload_binary::ImageEntry;
+    ///
+    /// let entry = ImageEntry::new(0).string("arch", "gfx90a").string("arch", "gfx1100");
+    /// assert_eq!(entry, ImageEntry::new(0).string("arch", "gfx1100"));
+    /// ```
     #[must_use]
     pub fn string<K, V>(mut self, key: &'a K, value: &'a V) -> Self
     where
         K: AsRef<[u8]> + ?Sized,
         V: AsRef<[u8]> + ?Sized,
     {
-        self.strings.push((Cow::Borrowed(key.as_ref()), Cow::Borrowed(value.as_ref())));
+        let (key, value) = (Cow::Borrowed(key.as_ref()), Cow::Borrowed(value.as_ref()));
+        let Some(at) = self.strings.iter().position(|(known, _)| *known == key) else {
+            self.strings.push((key, value));
+            return self;
+        };
+        let mut index = 0;
+        self.strings.retain(|(known, _)| {
+            index += 1;
+            index <= at + 1 || *known != key
+        });
+        if let Some((_, old)) = self.strings.get_mut(at) {
+            *old = value;
+        }
         self
     }
 

@@ -138,7 +138,7 @@ mod target;
 mod validate;
 mod wire;
 
-pub use binary::{Entry, OffloadBinary};
+pub use binary::{Entry, OffloadBinary, RepeatedKey};
 pub use compressed_header::CompressedBinary;
 pub use concatenated::binaries;
 pub use convert::convert;

@@ -175,6 +175,14 @@ pub(crate) struct StringEntry {
 }
 
 impl StringEntries<'_> {
+    /// Returns the bytes of each.
+    pub(crate) fn entry_len(self) -> u64 {
+        match self {
+            Self::V1(_) => STRING_V1_LEN,
+            Self::V2(_) => STRING_V2_LEN,
+        }
+    }
+
     pub(crate) fn len(self) -> usize {
         match self {
             Self::V1(entries) => entries.len(),

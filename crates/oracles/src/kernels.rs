@@ -62,6 +62,7 @@ pub fn read(image: &[u8]) -> Option<Kernels<'_>> {
             assert!(lies_within(argument.kind.unwrap_or_default()));
         }
         numbers(kernel);
+        places(kernel, image);
     }
     assert!(arguments <= image.len() / 4, "{arguments} arguments");
     // The longest are too slow for a fuzzer.
@@ -79,6 +80,21 @@ fn same(found: &Kernels<'_>, image: &[u8]) {
     let again = kernels(image).expect("it is an image");
     assert_eq!(again.kernels, found.kernels);
     assert_eq!((again.version, &again.faults), (found.version, &found.faults));
+}
+
+/// Checks that code and descriptor lie in the image, with the sizes that are told.
+fn places(kernel: &Kernel<'_>, image: &[u8]) {
+    if let Some(range) = &kernel.code_range {
+        let code = image.get(range.clone()).expect("it lies in the image");
+        assert!(!code.is_empty() && Some(code.len() as u64) == kernel.code_size);
+    }
+    if let Some(range) = &kernel.descriptor_range {
+        let descriptor = image.get(range.clone()).expect("it lies in the image");
+        assert!([64, 256].contains(&descriptor.len()));
+    }
+    let without = kernel.without_names();
+    assert_eq!(without.code_range, kernel.code_range);
+    assert_eq!(without.descriptor_range, kernel.descriptor_range);
 }
 
 /// Checks numbers that follow from others.
@@ -133,6 +149,8 @@ fn rule(data: &[u8]) {
 struct Facts {
     name: String,
     code_size: Option<u64>,
+    /// `true` if the places of the code and of the descriptor are known.
+    has_places: [bool; 2],
     registers: Option<u32>,
     registers_allocated: Option<u32>,
     wave_size: Option<u32>,
@@ -150,6 +168,7 @@ fn facts(kernel: &Kernel<'_>) -> Facts {
     Facts {
         name: String::from_utf8_lossy(kernel.name).into_owned(),
         code_size: kernel.code_size,
+        has_places: [kernel.code_range.is_some(), kernel.descriptor_range.is_some()],
         registers: kernel.registers,
         registers_allocated: kernel.registers_allocated,
         wave_size: kernel.wave_size,
@@ -197,6 +216,7 @@ fn code_objects(u: &mut Unstructured<'_>, names: &[&str]) -> Result<(Vec<u8>, Ve
         expected.push(Facts {
             name: (*name).to_owned(),
             code_size: Some(100),
+            has_places: [true, true],
             registers: Some(47),
             registers_allocated: Some(64),
             wave_size: Some(64),
@@ -246,6 +266,7 @@ fn cubins(u: &mut Unstructured<'_>, names: &[&str]) -> Result<(Vec<u8>, Vec<Fact
         expected.push(Facts {
             name: (*name).to_owned(),
             code_size: Some(64),
+            has_places: [true, false],
             registers: Some(registers.into()),
             registers_allocated: None,
             wave_size: Some(32),
@@ -279,6 +300,7 @@ fn zebins(u: &mut Unstructured<'_>, names: &[&str]) -> Result<(Vec<u8>, Vec<Fact
         expected.push(Facts {
             name: (*name).to_owned(),
             code_size: Some(200),
+            has_places: [true, false],
             registers: None,
             registers_allocated: Some(registers.into()),
             wave_size: Some(simd),
@@ -307,6 +329,7 @@ fn modules(u: &mut Unstructured<'_>, names: &[&str]) -> Result<(Vec<u8>, Vec<Fac
         expected.push(Facts {
             name: (*name).to_owned(),
             code_size: None,
+            has_places: [false, false],
             registers: None,
             registers_allocated: None,
             wave_size: size.map(u32::from),
@@ -338,6 +361,7 @@ fn texts(u: &mut Unstructured<'_>, names: &[&str]) -> Result<(Vec<u8>, Vec<Facts
         expected.push(Facts {
             name: (*name).to_owned(),
             code_size: None,
+            has_places: [false, false],
             registers: None,
             registers_allocated: None,
             wave_size: Some(32),

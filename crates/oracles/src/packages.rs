@@ -2,8 +2,8 @@
 
 use arbitrary::{Result as Made, Unstructured};
 use offload_binary::{
-    CompressedBinary, Error, ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind, OffloadBinary,
-    OffloadKind, binaries, convert,
+    CompressedBinary, Entry, Error, ErrorKind, Flags, FormatVersion, ImageEntry, ImageKind,
+    OffloadBinary, OffloadKind, StringPair, binaries, convert,
 };
 
 use ccob::{Method, WriteOptions};
@@ -111,10 +111,27 @@ fn described(u: &mut Unstructured<'_>) -> Made<Described> {
             let value = string(u, &["amdgcn-amd-amdhsa", "gfx90a", "+wavefrontsize64", ""])?;
             entry.strings.push((key.into(), value.into()));
         }
+        check_set(&entry);
         entries.push(entry);
         images.push(image);
     }
     Ok((version, entries, images))
+}
+
+/// Strings that are set are there once each, with the last value.
+fn check_set(pushed: &ImageEntry<'_>) {
+    let mut set = ImageEntry::new(pushed.size);
+    for (key, value) in &pushed.strings {
+        set = set.string(key, value);
+    }
+    for (at, (key, value)) in set.strings.iter().enumerate() {
+        let equal = |(other, _): &&StringPair<'_>| other == key;
+        assert!(!set.strings[..at].iter().any(|pair| equal(&pair)));
+        assert_eq!(pushed.strings.iter().rfind(equal).map(|(_, value)| value), Some(value));
+    }
+    assert!(
+        pushed.strings.iter().all(|(key, _)| set.strings.iter().any(|(other, _)| other == key))
+    );
 }
 
 fn string(u: &mut Unstructured<'_>, known: &[&str]) -> Made<Vec<u8>> {
@@ -144,6 +161,13 @@ fn check_prefixes(data: &[u8], whole: &Result<OffloadBinary<'_>, Error>) {
     }
 }
 
+/// Asks the same in another way.
+fn has_repeated_key(entry: &Entry<'_>) -> bool {
+    let mut keys: Vec<_> = entry.strings().map(|(key, _)| key).collect();
+    keys.sort_unstable();
+    keys.windows(2).any(|pair| pair[0] == pair[1])
+}
+
 fn check_binary(data: &[u8], binary: &OffloadBinary<'_>) {
     assert!(binary.size() <= data.len() as u64 && binary.size() % 8 == 0);
     let data = &data[..binary.size() as usize];
@@ -166,6 +190,13 @@ fn check_binary(data: &[u8], binary: &OffloadBinary<'_>) {
         }
         for (key, value) in entry.strings() {
             assert!(inside(key) && inside(value) && !key.contains(&0));
+        }
+        let repeated = entry.repeated_key();
+        assert_eq!(repeated.is_some(), has_repeated_key(&entry));
+        if let Some(repeated) = repeated {
+            let equal = entry.strings().filter(|(key, _)| *key == repeated.key);
+            assert!(repeated.count > 1 && equal.count() == repeated.count);
+            assert!(repeated.offset < binary.size(), "{repeated:?}");
         }
         for (key, _) in entry.strings().take(8) {
             let Ok(key) = std::str::from_utf8(key) else { continue };

@@ -34,7 +34,9 @@ impl Head {
     fn elf(self) -> elf::Elf {
         let os_abi = [self.os_abi, self.abi];
         let Head { machine, kind, flags, .. } = self;
-        elf::Elf { os_abi, kind, machine, flags, loaded: true, ..elf::object(Vec::new()) }
+        // Sections of cubins have no address.
+        let loaded = kind == 3;
+        elf::Elf { os_abi, kind, machine, flags, loaded, ..elf::object(Vec::new()) }
     }
 
     /// Returns the header alone, of a file without sections.
@@ -169,8 +171,14 @@ pub fn descriptor() -> Vec<u8> {
 /// Returns a code object with this note, the descriptors of these kernels, and code of 100 bytes for each.
 #[must_use]
 pub fn code_object(head: Head, notes: &[Section], kernels: &[&str]) -> Vec<u8> {
+    let mut descriptors = descriptor().repeat(kernels.len());
+    for n in 0..kernels.len() {
+        // The code of a kernel is this far from its descriptor. The sections have no bytes between them.
+        let entry = (kernels.len() * 64 + n * 100 - n * 64) as u64;
+        put(&mut descriptors, n * 64 + 16, &entry.to_le_bytes());
+    }
     let mut sections = vec![
-        section(".rodata", PROGBITS, descriptor().repeat(kernels.len())),
+        section(".rodata", PROGBITS, descriptors),
         section(".text", PROGBITS, vec![0; kernels.len() * 100]),
     ];
     sections.extend_from_slice(notes);

@@ -2,7 +2,8 @@
 //! sanitizers and tracers of GPU code do.
 //!
 //! `instrument INPUT OUTPUT IMAGE --with COMMAND...`: the command changes the file whose name it gets as its last word.
-//! `instrument INPUT OUTPUT IMAGE --patch OFFSET WORD`: an instruction of 32 bits is replaced; both are hexadecimal.
+//! `instrument INPUT OUTPUT IMAGE --patch OFFSET WORD`: an instruction of 32 bits is replaced; both are hexadecimal. The offset
+//! counts from the start of the image, or from the code of a kernel: `KERNEL+OFFSET`, with the name as stored.
 //!
 //! IMAGE is a target ID (`gfx90a:xnack+`), or, where several images are for one target, the number of one of them.
 //! The code object may get larger. Compressed bundles stay compressed, and libraries work without linking them again.
@@ -16,6 +17,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
+use device_code::kernels;
 use fat_edit::{Edit, EditOptions, EditableFile, NewImage, survey};
 use fat_object::{Image, Options, Visitor};
 use offload_examples::{Error, about, exit, run, write};
@@ -92,11 +94,13 @@ fn changed(mut code_object: NamedTempFile, change: &[OsString]) -> Result<File, 
             run(Command::new(program).args(args).arg(code_object.path()))?;
         }
         [option, offset, word] if option == "--patch" => {
-            let number = |text: &OsStr| -> Result<u64, Error> {
-                let text = text.to_str().ok_or("a number")?;
-                Ok(u64::from_str_radix(text.trim_start_matches("0x"), 16)?)
+            let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16);
+            let [offset, word] = [offset, word].map(|text| text.to_str().ok_or("a number"));
+            let word = u32::try_from(number(word?)?)?;
+            let offset = match offset?.split_once('+') {
+                None => number(offset?)?,
+                Some((kernel, offset)) => in_kernel(code_object.path(), kernel, number(offset)?)?,
             };
-            let (offset, word) = (number(offset)?, u32::try_from(number(word)?)?);
             let file = code_object.as_file_mut();
             file.seek(SeekFrom::Start(offset))?;
             let mut old = [0; 4];
@@ -108,6 +112,19 @@ fn changed(mut code_object: NamedTempFile, change: &[OsString]) -> Result<File, 
         _ => return Err("expected --with COMMAND... or --patch OFFSET WORD".into()),
     }
     Ok(File::open(code_object.path())?)
+}
+
+/// Returns the place in the image of an instruction of 32 bits in a kernel.
+fn in_kernel(image: &Path, name: &str, offset: u64) -> Result<u64, Error> {
+    let image = std::fs::read(image)?;
+    let found = kernels(&image).and_then(|found| found.kernels).unwrap_or_default();
+    let kernel = found.iter().find(|kernel| kernel.name == name.as_bytes());
+    let kernel = kernel.ok_or_else(|| format!("no kernel {name}"))?;
+    let code = kernel.code_range.clone().ok_or_else(|| format!("{name}: its place is unknown"))?;
+    if offset.checked_add(4).is_none_or(|end| end > code.len() as u64) {
+        return Err(format!("{name}: offset {offset:#x} in {} bytes of code", code.len()).into());
+    }
+    Ok(code.start as u64 + offset)
 }
 
 /// Returns the ID and a digest of each image, to tell whether it changed; copies the bytes of one of them.

@@ -77,6 +77,13 @@ fn impossible_changes_are_errors_without_output() {
         ("hip.o", "gfx1100", &patch, bad),
         ("hip.o", "gfx1100", &["--with", "false"], "false: exit status: 1"),
         ("hip.o", "gfx1100", &["--patch", "ffff", "0"], "at 0xffff: failed to fill whole buffer"),
+        ("hip.o", "gfx1100", &["--patch", "no+0", "0"], "no kernel no"),
+        (
+            "hip-two-units.so",
+            "1",
+            &["--patch", "scale+35", "0"],
+            "scale: offset 0x35 in 56 bytes of code",
+        ),
         ("hip.o", "gfx1100", &[], "expected --with COMMAND... or --patch OFFSET WORD"),
     ] {
         assert_eq!(instrument(name, image, change), format!("instrument: {said}\n"));

@@ -1,17 +1,17 @@
 //! Kernels of code objects for AMD's GPUs: their metadata, descriptors and symbols (LLVM's AMDGPU usage guide, "Code Object
 //! Metadata").
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::ops::Range;
 
 use codecs::msgpack::{self, Reader, Value};
-use object::elf::{PT_NOTE, SHT_NOTE, STT_FUNC, STT_OBJECT, SymbolType};
-use object::read::elf::{FileHeader, ProgramHeader, SectionHeader, Sym};
+use object::elf::{PT_NOTE, SHT_NOTE};
+use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use target_id::TargetId;
 
-use super::descriptor::{self, Descriptor};
-use super::elf::{Elf, Symbol64};
+use super::amd_symbols::Symbols;
+use super::elf::Elf;
 use super::{Argument, Kernel, KernelKind, Kernels, MOST_KERNELS, Stored, Version, note};
 use crate::elf::LE;
 use crate::fault::Fault;
@@ -19,8 +19,6 @@ use crate::notes;
 
 /// The note of metadata since version 3.
 const NT_AMDGPU_METADATA: u32 = 32;
-/// A kernel of a code object of version 2.
-const STT_HSA_KERNEL: SymbolType = SymbolType(10);
 /// The version of the ABI of code objects of version 6.
 const NEWEST_ABI: u8 = 4;
 /// The least bytes of metadata for a kernel. Real kernels have some hundred.
@@ -44,9 +42,7 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     }
     let symbols = Symbols::read(&elf);
     if found.version == Some(Version::CodeObject(2)) {
-        let kernels = symbols.all.iter().filter(|known| known.symbol.st_type() == STT_HSA_KERNEL);
-        let kernels = kernels.map(|known| Kernel { name: known.name, ..Kernel::default() });
-        found.kernels = Some(kernels.take(MOST_KERNELS).collect());
+        found.kernels = Some(symbols.kernels_of_version_2(&elf).take(MOST_KERNELS).collect());
         return;
     }
     let mut kernels = Vec::new();
@@ -397,106 +393,5 @@ impl<'a> Metadata<'_, 'a> {
             note(self.faults, Fault { offset, expected: "three numbers", found: 0 });
         }
         Ok(size)
-    }
-}
-
-/// The symbols of a file by name, and its functions by section and place.
-struct Symbols<'a> {
-    all: Vec<Known<'a>>,
-    /// The first symbol of each name.
-    by_name: BTreeMap<&'a [u8], Known<'a>>,
-    /// Sections and addresses of functions, in order.
-    functions: Vec<(usize, u64)>,
-}
-
-/// A symbol with a name.
-#[derive(Clone, Copy)]
-struct Known<'a> {
-    name: &'a [u8],
-    symbol: &'a Symbol64,
-    section: usize,
-}
-
-impl<'a> Symbols<'a> {
-    fn read(elf: &Elf<'a>) -> Self {
-        let table = elf.loaded_symbols();
-        let all = table.enumerate().map(|(index, symbol)| {
-            let section = match table.symbol_section(LE, symbol, index) {
-                Ok(Some(section)) => section.0,
-                _ => 0,
-            };
-            Known { name: elf.symbol_name(&table, symbol), symbol, section }
-        });
-        let all: Vec<_> = all.filter(|known| !known.name.is_empty()).collect();
-        let mut by_name = BTreeMap::new();
-        for known in &all {
-            by_name.entry(known.name).or_insert(*known);
-        }
-        let functions = all.iter().filter(|known| known.symbol.st_type() == STT_FUNC);
-        let mut functions: Vec<_> =
-            functions.map(|known| (known.section, known.symbol.st_value(LE))).collect();
-        functions.sort_unstable();
-        Symbols { all, by_name, functions }
-    }
-
-    /// Returns the names of kernels that have a descriptor.
-    fn descriptors(&self) -> impl Iterator<Item = &'a [u8]> {
-        let objects = self.all.iter().filter(|Known { symbol, .. }| {
-            symbol.st_type() == STT_OBJECT && symbol.st_size(LE) == descriptor::LEN as u64
-        });
-        objects.filter_map(|known| known.name.strip_suffix(b".kd"))
-    }
-
-    /// Adds what descriptor and symbols say. Metadata comes first.
-    fn complete(
-        &self,
-        elf: &Elf<'a>,
-        kernel: &mut Kernel<'a>,
-        symbol: Option<&'a [u8]>,
-        processor: &str,
-    ) {
-        if let Some(function) =
-            self.by_name.get(kernel.name).filter(|known| known.symbol.st_type() == STT_FUNC)
-        {
-            let size = function.symbol.st_size(LE);
-            (kernel.code_size, kernel.is_code_size_estimated) = match size {
-                0 => (self.to_next(elf, function), true),
-                size => (Some(size), false),
-            };
-        }
-        let mut name = kernel.name.to_vec();
-        name.extend(b".kd");
-        let found = self.by_name.get(symbol.unwrap_or(&name[..]));
-        let bytes = found.and_then(|known| elf.bytes_of(known.symbol, known.section));
-        let Some(descriptor) = bytes.and_then(|(_, bytes)| Descriptor::read(bytes)) else { return };
-        kernel.registers_allocated = descriptor.registers(processor);
-        kernel.wave_size = kernel.wave_size.or(Some(descriptor.wave_size()));
-        kernel.group_memory = kernel.group_memory.or(Some(descriptor.group_segment.into()));
-        if kernel.private_memory == Stored::Absent {
-            let size = descriptor.private_segment.into();
-            kernel.private_memory = if descriptor.has_dynamic_stack() {
-                Stored::Unknown(size)
-            } else {
-                Stored::Known(size)
-            };
-        }
-        // Before version 4 the field is reserved.
-        let size = Some(descriptor.arguments.into()).filter(|size| *size != 0);
-        kernel.arguments_size = kernel.arguments_size.or(size);
-    }
-
-    /// Returns the bytes from a function to the next one in its section, or to the end of that.
-    fn to_next(&self, elf: &Elf<'_>, function: &Known<'_>) -> Option<u64> {
-        let (section, start) = (function.section, function.symbol.st_value(LE));
-        let next = self.functions.partition_point(|other| *other <= (section, start));
-        let next = self.functions.get(next).filter(|(other, _)| *other == section);
-        let end = match next {
-            Some((_, next)) => *next,
-            None => {
-                let section = elf.section(section)?;
-                section.sh_addr(LE).checked_add(section.sh_size(LE))?
-            }
-        };
-        end.checked_sub(start)
     }
 }

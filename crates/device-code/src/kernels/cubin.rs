@@ -75,8 +75,8 @@ fn bank(name: &[u8]) -> Option<u32> {
 
 /// The kernels of a file, by the numbers of their symbols and sections.
 struct Cubin {
-    /// Symbols of kernels, in order, with the section and the size of their code.
-    symbols: Vec<(usize, usize, u64)>,
+    /// Symbols of kernels, in order, with the section of their code.
+    symbols: Vec<(usize, usize)>,
     /// The kernel of each section, by number.
     by_section: Vec<Option<usize>>,
     is_linked: bool,
@@ -103,7 +103,7 @@ impl Cubin {
             if let Some(kernel) = by_section.get_mut(section) {
                 *kernel = kernel.or(Some(symbols.len()));
             }
-            symbols.push((index.0, section, symbol.st_size(LE)));
+            symbols.push((index.0, section));
         }
         let flags = elf.header.e_flags(LE).0;
         let has_new_abi = elf.abi_version() >= ABI_OF_CUDA_13;
@@ -119,21 +119,26 @@ impl Cubin {
     /// Returns the kernel of a symbol.
     fn of_symbol(&self, symbol: u32) -> Option<usize> {
         let symbol = usize::try_from(symbol).ok()?;
-        self.symbols.binary_search_by_key(&symbol, |(index, ..)| *index).ok()
+        self.symbols.binary_search_by_key(&symbol, |(index, _)| *index).ok()
     }
 
     /// Returns the kernels with what symbols and headers of their code say.
     fn kernels<'a>(&self, elf: &Elf<'a>) -> Vec<Kernel<'a>> {
         let table = elf.symbols(&[SHT_SYMTAB]);
-        let kernels = self.symbols.iter().map(|(symbol, section, size)| {
+        let kernels = self.symbols.iter().map(|(symbol, section)| {
             let symbol = table.symbol(object::read::SymbolIndex(*symbol)).ok();
+            let (address, size) =
+                symbol.map(|symbol| (symbol.st_value(LE), symbol.st_size(LE))).unzip();
             let name = symbol.map(|symbol| elf.symbol_name(&table, symbol));
             let flags = elf.section(*section).map(|section| section.sh_flags(LE).0);
             let barriers = flags.filter(|_| !self.has_new_abi);
             let barriers = barriers.map(|flags| u32::try_from(flags >> 20 & 0x7f).unwrap_or(0));
             Kernel {
                 name: name.unwrap_or(b""),
-                code_size: Some(*size),
+                code_size: size,
+                code_range: address
+                    .zip(size)
+                    .and_then(|(address, size)| elf.range_of(address, size, *section)),
                 wave_size: Some(32),
                 barriers,
                 ..Kernel::default()

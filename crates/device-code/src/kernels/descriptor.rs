@@ -47,10 +47,45 @@ impl Descriptor {
         self.properties.get() & USES_DYNAMIC_STACK != 0
     }
 
+    /// Returns the distance from the descriptor to the code, in two's complement. A linker writes it.
+    pub(super) fn entry(&self) -> u64 {
+        self.entry.get()
+    }
+
     /// Returns the vector registers that the hardware allocates; `None` for a processor whose granule is not known.
     pub(super) fn registers(&self, processor: &str) -> Option<u32> {
         let granule = granule(processor, self.wave_size())?;
         Some(((self.rsrc1.get() & 0x3f) + 1) * granule)
+    }
+}
+
+/// The start of `amd_kernel_code_t`, the descriptor of a kernel of a code object of version 2, little-endian (LLVM's
+/// `AMDKernelCodeT.h`). It has 256 bytes.
+#[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct CodeHeader {
+    version: U32,
+    minor_version: U32,
+    /// 1: a GPU.
+    machine_kind: U16,
+    machine_version: [u8; 6],
+    /// Offset of the code from the header.
+    entry: U64,
+}
+
+impl CodeHeader {
+    /// Bytes of a whole header.
+    pub(super) const LEN: usize = 256;
+
+    /// Returns the header that the bytes start with; `None` if it is another one.
+    pub(super) fn read(bytes: &[u8]) -> Option<&Self> {
+        let (header, _) = Self::ref_from_prefix(bytes.get(..Self::LEN)?).ok()?;
+        (header.version.get() == 1 && header.machine_kind.get() == 1).then_some(header)
+    }
+
+    /// Returns the offset of the code from the header, which it follows.
+    pub(super) fn entry(&self) -> Option<usize> {
+        usize::try_from(self.entry.get()).ok().filter(|entry| *entry >= Self::LEN)
     }
 }
 

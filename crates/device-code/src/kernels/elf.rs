@@ -2,12 +2,13 @@
 
 use alloc::vec::Vec;
 use core::cell::RefCell;
+use core::ops::Range;
 
 use byte_parts::Budget;
 use object::LittleEndian;
 use object::elf::{ET_REL, SHT_DYNSYM, SHT_SYMTAB, SectionType};
 use object::read::SectionIndex;
-use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym, SymbolTable};
+use object::read::elf::{FileHeader, SectionHeader, SectionTable, SymbolTable};
 
 use super::note;
 use crate::elf::{Header64, LE, Section64};
@@ -132,13 +133,19 @@ impl<'a> Elf<'a> {
         self.symbols(&[SHT_DYNSYM, SHT_SYMTAB])
     }
 
-    /// Returns the bytes of a symbol in the image, which its section has.
-    pub(super) fn bytes_of(&self, symbol: &Symbol64, section: usize) -> Option<(u64, &'a [u8])> {
+    /// Returns the address of a section. Symbols of relocatable files count from its start, whatever address it has.
+    pub(super) fn address(&self, section: &Section64) -> u64 {
+        if self.is_relocatable() { 0 } else { section.sh_addr(LE) }
+    }
+
+    /// Returns where bytes of a section lie in the image, by their address; `None` if there are none.
+    pub(super) fn range_of(&self, address: u64, len: u64, section: usize) -> Option<Range<usize>> {
         let section = self.section(section)?;
-        let start = symbol.st_value(LE).checked_sub(section.sh_addr(LE))?;
-        let data = self.data(section).ok()?;
-        let end = start.checked_add(symbol.st_size(LE))?;
-        let bytes = data.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)?;
-        Some((section.sh_offset(LE) + start, bytes))
+        let within = usize::try_from(address.checked_sub(self.address(section))?).ok()?;
+        let len = usize::try_from(len).ok().filter(|len| *len != 0)?;
+        // A section without bytes has none here.
+        self.data(section).ok()?.get(within..within.checked_add(len)?)?;
+        let start = usize::try_from(section.sh_offset(LE)).ok()?.checked_add(within)?;
+        Some(start..start.checked_add(len)?)
     }
 }

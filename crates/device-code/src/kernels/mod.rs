@@ -1,6 +1,7 @@
 //! The kernels of an image, and the resources that they use.
 
 mod amd;
+mod amd_symbols;
 mod bitcode;
 mod cubin;
 mod descriptor;
@@ -182,6 +183,17 @@ pub struct Kernel<'a> {
     pub code_size: Option<u64>,
     /// `true` if the size of the code reaches to the next function, because the image does not state it.
     pub is_code_size_estimated: bool,
+    /// Place of the code in the image: offsets in bytes from its start, to be used as `image[range]`. It has
+    /// [`code_size`](Self::code_size) bytes and is never empty.
+    ///
+    /// AMD: the bytes of the function symbol, in version 2 those after the header. `None` if a loader would read other bytes
+    /// at this address, or if the descriptor starts other code, as instrumenters let it do.
+    /// NVIDIA: the bytes of the symbol, in `.text.NAME`. Intel: the same, or the whole section without a symbol.
+    /// `None` for PTX, SPIR-V and bitcode.
+    pub code_range: Option<Range<usize>>,
+    /// Place of the kernel descriptor in the image, in the same way (AMD): the 64 bytes of the symbol `NAME.kd`, in code objects
+    /// of version 2 the 256 bytes of `amd_kernel_code_t`. `None` for other formats.
+    pub descriptor_range: Option<Range<usize>>,
     /// Vector registers of a work-item. AMD: the total of both kinds on GPUs with one file for both (gfx90a, gfx94x, gfx950).
     /// NVIDIA: registers of a thread.
     pub registers: Option<u32>,
@@ -250,6 +262,8 @@ impl Kernel<'_> {
             kind: self.kind,
             code_size: self.code_size,
             is_code_size_estimated: self.is_code_size_estimated,
+            code_range: self.code_range.clone(),
+            descriptor_range: self.descriptor_range.clone(),
             registers: self.registers,
             registers_allocated: self.registers_allocated,
             accumulators: self.accumulators,

@@ -23,7 +23,7 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     let Some(elf) = Elf::read(image, &mut found.faults) else { return };
     let mut info = None;
     let mut code = BTreeMap::new();
-    for (_, section) in elf.all() {
+    for (index, section) in elf.all() {
         if section.sh_type(LE) == SHT_ZEBIN_ZEINFO {
             let offset = section.sh_offset(LE);
             match elf.data(section) {
@@ -35,7 +35,8 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
                 Err(fault) => note(&mut found.faults, fault),
             }
         } else if let Some(name) = elf.name(section).strip_prefix(TEXT) {
-            code.entry(name).or_insert(section.sh_size(LE));
+            let range = elf.range_of(elf.address(section), section.sh_size(LE), index);
+            code.entry(name).or_insert((section.sh_size(LE), range));
         }
     }
     // An image in the format before zebin has no such section.
@@ -43,16 +44,23 @@ pub(super) fn read<'a>(image: &'a [u8], found: &mut Kernels<'a>) {
     let mut info = Info { found, kernel: None, section: Section::Other };
     info.read(text, offset);
     let table = elf.symbols(&[SHT_SYMTAB]);
-    let functions = table.iter().filter(|symbol| symbol.st_type() == STT_FUNC);
-    let mut sizes = BTreeMap::new();
-    for symbol in functions.filter(|symbol| symbol.st_size(LE) != 0) {
-        sizes.entry(elf.symbol_name(&table, symbol)).or_insert(symbol.st_size(LE));
+    let mut functions = BTreeMap::new();
+    for (index, symbol) in table.enumerate() {
+        let size = symbol.st_size(LE);
+        if symbol.st_type() == STT_FUNC && size != 0 {
+            let section = table.symbol_section(LE, symbol, index).ok().flatten();
+            let range =
+                section.and_then(|section| elf.range_of(symbol.st_value(LE), size, section.0));
+            functions.entry(elf.symbol_name(&table, symbol)).or_insert((size, range));
+        }
     }
     for kernel in found.kernels.iter_mut().flatten() {
         // A section of code has padding at its end.
-        kernel.code_size = sizes.get(kernel.name).or(code.get(kernel.name)).copied();
-        kernel.is_code_size_estimated =
-            kernel.code_size.is_some() && !sizes.contains_key(kernel.name);
+        let function = functions.get(kernel.name);
+        let Some((size, range)) = function.or(code.get(kernel.name)) else { continue };
+        kernel.code_size = Some(*size);
+        kernel.is_code_size_estimated = function.is_none();
+        kernel.code_range = range.clone();
     }
 }
 

@@ -251,8 +251,9 @@ impl Visitor for Collector<'_> {
         };
         let error = finding.error();
         let matters = match error.kind() {
-            // LLVM's tool compares neither images with what is said of them nor the sizes of a thin archive's members.
-            ErrorKind::Disagreement | ErrorKind::ThinMemberSize => false,
+            // LLVM's tool compares neither images with what is said of them nor the sizes of a thin archive's members. It takes the
+            // last of equal keys.
+            ErrorKind::Disagreement | ErrorKind::ThinMemberSize | ErrorKind::RepeatedKey => false,
             ErrorKind::Composition => finding.severity() == Severity::Error,
             ErrorKind::UnknownContents | ErrorKind::TrailingData => frame.of_packages,
             ErrorKind::Malformed => {

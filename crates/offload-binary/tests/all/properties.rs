@@ -28,11 +28,14 @@ fn write(version: FormatVersion, images: &[Owned]) -> Vec<u8> {
     let entries: Vec<ImageEntry<'_>> = images
         .iter()
         .map(|(image_kind, offload_kind, flags, strings, image)| {
-            let entry = ImageEntry::new(image.len() as u64)
+            let mut entry = ImageEntry::new(image.len() as u64)
                 .image_kind(ImageKind(*image_kind))
                 .offload_kind(OffloadKind(*offload_kind))
                 .flags(Flags::from_bits_retain(*flags));
-            strings.iter().fold(entry, |entry, (key, value)| entry.string(key, value))
+            let strings =
+                strings.iter().map(|(key, value)| (key.as_bytes().into(), value.as_bytes().into()));
+            entry.strings.extend(strings);
+            entry
         })
         .collect();
     let images: Vec<&[u8]> = images.iter().map(|image| &image.4[..]).collect();

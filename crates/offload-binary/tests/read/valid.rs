@@ -1,6 +1,8 @@
 //! Offload binaries as LLVM writes them, and as the format allows them.
 
-use offload_binary::{Entry, Flags, ImageKind, OffloadBinary, OffloadKind};
+use offload_binary::{
+    Entry, Flags, FormatVersion, ImageEntry, ImageKind, OffloadBinary, OffloadKind,
+};
 use samples::binary::{llvm_22, llvm_23};
 use samples::hex;
 
@@ -87,6 +89,38 @@ fn the_last_of_equal_keys_counts() {
     let entry = only(&data);
     assert_eq!(entry.arch(), Some("nvptx64-nvidia-cuda"));
     assert_eq!(entry.strings().filter(|(key, _)| *key == b"arch").count(), 2);
+    let repeated = entry.repeated_key().unwrap();
+    assert_eq!((repeated.key, repeated.count), (&b"arch"[..], 2));
+    assert!(only(&llvm_22()).repeated_key().is_none());
+}
+
+#[test]
+fn repeated_keys_have_the_place_of_the_last_string_entry() {
+    let pairs = [("arch", "1"), ("triple", "x"), ("arch", "2"), ("triple", "y"), ("arch", "3")];
+    for (version, header) in
+        [(FormatVersion::V1, 32), (FormatVersion::V2, 32), (FormatVersion::V3, 40)]
+    {
+        let mut entry = ImageEntry::new(0);
+        entry.strings.extend(pairs.map(|(k, v)| (k.as_bytes().into(), v.as_bytes().into())));
+        let data = offload_binary::layout(version, &[entry]).unwrap().to_vec(&[&[]]).unwrap();
+        let repeated = only(&data).repeated_key().unwrap();
+        assert_eq!((repeated.key, repeated.count), (&b"arch"[..], 3));
+        let len = if version == FormatVersion::V1 { 16 } else { 24 };
+        assert_eq!(repeated.offset, header + 40 + 4 * len);
+        // Its value is the one that counts.
+        let place = usize::try_from(repeated.offset).unwrap() + 8;
+        let value = u64::from_le_bytes(*data[place..].first_chunk().unwrap());
+        assert_eq!(data[usize::try_from(value).unwrap()], b'3');
+    }
+}
+
+#[test]
+fn a_key_that_is_set_again_has_one_value_in_its_place() {
+    let mut entry = ImageEntry::new(0).string("arch", "1").string("triple", "x");
+    entry.strings.push((b"arch".into(), b"2".into()));
+    let entry = entry.string("arch", "3");
+    let expected = ImageEntry::new(0).string("arch", "3").string("triple", "x");
+    assert_eq!((entry.strings.len(), &entry), (2, &expected));
 }
 
 #[test]

@@ -94,6 +94,7 @@ fn compare(place: &Path, file: &str, what: &str) -> (usize, usize) {
         .filter(|words| words.get(3) == Some(&"FUNC"))
         .map(|words| (words[7], words[2].parse().unwrap()))
         .collect();
+    let offsets = offsets(place, file);
     let allocated = allocated(place, file, &theirs);
     let mut fields = 0;
     for (ours, theirs) in ours.iter().zip(&theirs) {
@@ -111,6 +112,8 @@ fn compare(place: &Path, file: &str, what: &str) -> (usize, usize) {
             ("relocatable", json!(false)),
             ("code", json!(sizes[name])),
             ("code_is_estimated", json!(false)),
+            ("code_offset", json!(offsets[name])),
+            ("descriptor_offset", json!(offsets[&*theirs[".symbol"]])),
             ("registers", number(".vgpr_count")),
             ("allocated", json!(allocated[name])),
             ("accumulators", number(".agpr_count")),
@@ -139,6 +142,27 @@ fn compare(place: &Path, file: &str, what: &str) -> (usize, usize) {
         }
     }
     (ours.len(), fields)
+}
+
+/// Returns the places of symbols in the file: their addresses, through the segments that `llvm-readelf` prints.
+fn offsets(place: &Path, file: &str) -> BTreeMap<String, u64> {
+    let printed = run(common::llvm("llvm-readelf"), &["-lsW", file], place);
+    let words = printed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let hex = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+    let (mut segments, mut found) = (Vec::new(), BTreeMap::new());
+    for words in words {
+        if words.first() == Some(&"LOAD") {
+            segments.push([1, 2, 4].map(|column| hex(words[column])));
+        } else if matches!(words.get(3), Some(&("FUNC" | "OBJECT"))) {
+            let (address, size) = (hex(words[1]), words[2].parse::<u64>().unwrap());
+            let lies =
+                |[_, start, len]: &&[u64; 3]| *start <= address && address + size <= start + len;
+            if let Some([offset, start, _]) = segments.iter().find(lies) {
+                found.insert(words[7].to_owned(), offset + (address - start));
+            }
+        }
+    }
+    found
 }
 
 /// Returns the vector registers that descriptors state, by the names of kernels.

@@ -28,7 +28,7 @@ const NAMES: [(&str, &[&str]); 9] = [
     ("the names of kernels and their arguments", &["Argument", "Kernel", "KernelCollector"]),
     ("the names of symbols", &["Function", "LinkerSymbol"]),
     ("the names of members and archives", &["DeviceArchive", "Event", "Need", "PathStep"]),
-    ("keys and values of an offload binary", &["ImageSpec", "OffloadBinaryEntry"]),
+    ("keys and values of an offload binary", &["ImageSpec", "OffloadBinaryEntry", "RepeatedKey"]),
     ("arguments of a command line", &["HostOptions", "LinkerScript", "Options", "PlanOptions"]),
     (
         "paths of files",
