@@ -24,7 +24,7 @@ use offload_link::{Inputs, Members, Plan, PlanOptions};
 const LLVM: &str = "/usr/lib/llvm-22/lib";
 /// Objects that a large link has.
 const OBJECTS: usize = 2000;
-/// Rounds, of which the fastest counts.
+/// Rounds; the fastest counts.
 const ROUNDS: usize = 7;
 
 fn main() {

@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn strings_end_in_any_block() {
-        let mut data = vec![b'n'; 3 * 32_768];
+        let mut data = b"n".repeat(3 * 32_768);
         for end in [100, 32_767, 32_768, 33_000, 66_000] {
             data[end] = 0;
         }

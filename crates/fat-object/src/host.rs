@@ -149,7 +149,7 @@ impl Listed {
     }
 }
 
-/// Returns whether a section holds a container or is a fault, as far as its header and its first byte tell.
+/// Returns whether a section may hold a container or be a fault, by its header and its first byte.
 fn may_hold(
     section: &NamedSection<'_>,
     available: u64,

@@ -16,7 +16,7 @@ pub(crate) struct Host<'d> {
     pub(crate) symbols: HostSymbols<'d>,
 }
 
-/// The symbols of a host object. Those of a file are read with it: it need not stay open.
+/// The symbols of a host object. Symbols of a file are read with it, so that it need not stay open.
 #[derive(Debug)]
 pub(crate) enum HostSymbols<'d> {
     Read(Symbols),
@@ -48,9 +48,9 @@ pub(crate) struct Hosts<'d> {
 /// Symbols that were read when somebody asked.
 #[derive(Debug)]
 struct Late {
-    /// All names: first those that were read with the inputs.
+    /// The names of all symbols. Names that were read with the inputs come first and keep their numbers.
     names: Names,
-    /// By the numbers of the objects; none for those that were read before.
+    /// The symbols of each object; none for an object whose symbols were read before.
     symbols: Vec<Option<Symbols>>,
 }
 
@@ -69,7 +69,7 @@ impl<'d> Hosts<'d> {
         (first, numbers)
     }
 
-    /// Returns the symbols of all objects, and their names. Reads those that are not read yet.
+    /// Returns the symbols of all objects, and their names. Reads the missing ones.
     pub(crate) fn symbols(&self) -> (Vec<&Symbols>, &Names) {
         let late = self.late.get_or_init(|| self.read());
         let both = self.list.iter().zip(&late.symbols);

@@ -79,8 +79,8 @@ impl<'d> Inputs<'d> {
     /// Reads the symbols of the inputs that follow: of host objects, of device code, and of shared libraries what they refer
     /// to. [`Members::Needed`](crate::Members::Needed) decides by these.
     ///
-    /// All inputs of the host link count, also those without device code. Of host objects in memory, a
-    /// [`Plan`](crate::Plan) reads them, if there is device code in members of archives: otherwise they decide nothing.
+    /// All inputs of the host link count, also those without device code. A [`Plan`](crate::Plan) reads the symbols of host
+    /// objects in memory, if there is device code in members of archives: otherwise they decide nothing.
     #[must_use]
     pub fn with_symbols(mut self) -> Self {
         self.has_symbols = true;

@@ -58,7 +58,7 @@ fn compare_by_name(data: &[u8], options: &Options, all: &Listing) {
     };
     let keys = |listing: &Listing| listing.images().iter().map(key).collect::<BTreeSet<_>>();
     let (all_keys, by_name) = (keys(all), keys(&by_name));
-    // What others hold counts towards limits.
+    // The contents of other sections count towards limits.
     if all.findings().iter().any(|finding| finding.error().kind() == ErrorKind::Limit) {
         return;
     }

@@ -56,7 +56,7 @@ fn bitcode_samples() {
     over_samples(bitcode::check);
 }
 
-/// What is found in a file is found in a member, beside one without device code, and in an archive in an archive.
+/// Each sample is a member of an archive, beside one without device code, and of an archive in an archive.
 #[test]
 fn samples_in_archives() {
     let host = samples::example("host.o");
