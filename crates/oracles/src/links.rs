@@ -150,7 +150,7 @@ impl Visitor for Found {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         let info = image.info();
         if let Some(entry) = info.offload_binary_entry() {
-            let arch = String::from_utf8_lossy(entry.get("arch").unwrap_or_default()).into_owned();
+            let arch = entry.get("arch").map_or("".into(), String::from_utf8_lossy).into_owned();
             let mut bytes = Vec::new();
             self.0.push((arch, image.reader().read_to_end(&mut bytes)? as u64));
         }
