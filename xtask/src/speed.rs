@@ -9,7 +9,8 @@ use crate::process::{Result, command, run, succeeds};
 /// Times beside LLVM's on larger inputs: shown, not judged.
 pub(crate) fn versus(_: &mut Ci) -> Result {
     need_llvm()?;
-    run(command("cargo run --quiet --release -p offload-benches --bin versus -- --quick"))
+    run(command("cargo run --quiet --release -p offload-benches --bin versus -- --quick"))?;
+    run(command("cargo bench --quiet -p offload-benches --bench inputs"))
 }
 
 /// No command takes more than a time that grows with its input: five minutes.

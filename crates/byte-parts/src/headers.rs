@@ -64,6 +64,20 @@ impl fmt::Debug for Headers<'_, '_, '_> {
     }
 }
 
+impl<'a> Headers<'a, '_, '_> {
+    /// Returns the bytes of the window, if they are in memory.
+    #[must_use]
+    pub fn in_memory(self) -> Option<&'a [u8]> {
+        match self.0 {
+            Bytes::Memory(bytes) => Some(bytes),
+            Bytes::Cache(_) => None,
+        }
+    }
+}
+
+/// Strings are read in blocks of this size: a table has many, and they are looked up in any order.
+const STRINGS: u64 = 32 << 10;
+
 impl<'a> ReadRef<'a> for Headers<'a, '_, '_> {
     fn len(self) -> Result<u64, ()> {
         match self.0 {
@@ -85,9 +99,17 @@ impl<'a> ReadRef<'a> for Headers<'a, '_, '_> {
             Bytes::Cache(cache) => cache,
         };
         // The cache itself compares with the end of what lies around.
-        if range.end > cache.len()? {
+        if range.end > cache.len()? || range.end < range.start {
             return Err(());
         }
+        let skip = range.start % STRINGS;
+        let start = range.start - skip;
+        let len = STRINGS.min(range.end - start);
+        let block = cache.read_bytes_at(start, len)?;
+        if let Ok(bytes) = block.read_bytes_at_until(skip..len, delimiter) {
+            return Ok(bytes);
+        }
+        // It is in two blocks, or longer.
         if let Ok(bytes) = cache.read_bytes_at_until(range.clone(), delimiter) {
             return Ok(bytes);
         }
@@ -189,6 +211,25 @@ mod tests {
                 headers.read_bytes_at_until(10..10_001, 0).map(<[u8]>::len)
             };
             assert_eq!(source.with_headers(&(0..10_001), read).unwrap(), Ok(9990));
+        }
+    }
+
+    #[test]
+    fn strings_end_in_any_block() {
+        let mut data = b"n".repeat(3 * 32_768);
+        for end in [100, 32_767, 32_768, 33_000, 66_000] {
+            data[end] = 0;
+        }
+        let all = 0..data.len() as u64;
+        for mut source in [Source::of_bytes(&data), Source::new(Cursor::new(&data)).unwrap()] {
+            let mut len = |start: u64| {
+                let until = |headers: Headers<'_, '_, '_>| {
+                    headers.read_bytes_at_until(start..all.end, 0).map(<[u8]>::len)
+                };
+                source.with_headers(&all, until).unwrap()
+            };
+            assert_eq!([len(0), len(101), len(32_768), len(32_769)], [100, 32_666, 0, 231].map(Ok));
+            assert_eq!([len(32_700), len(33_001), len(66_001)], [Ok(67), Ok(32_999), Err(())]);
         }
     }
 }

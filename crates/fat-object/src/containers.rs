@@ -148,6 +148,12 @@ pub(crate) fn open(
     }
 }
 
+/// Returns whether a container may [start](starts_with) with this byte; few sections start so.
+pub(crate) fn may_start_with(first: Option<&u8>) -> bool {
+    let mut rows = ALL.iter().filter(|row| row.is_start.is_some());
+    first.is_some() && rows.any(|row| row.magic.first() == first)
+}
+
 /// Returns whether a container with a valid header starts here.
 ///
 /// For sections that nothing but their first bytes give away: programs that deal with these formats, LLVM's own

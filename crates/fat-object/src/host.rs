@@ -16,11 +16,11 @@ use crate::error::Error;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Finds, Opened};
 use crate::ranges::Ranges;
-use crate::section::Section;
+use crate::section::{Section, is_gcc_section};
 use crate::sections::Sections;
 use crate::source::Source;
 use crate::text::lossy;
-use crate::{bare, sycl};
+use crate::{bare, containers, sycl};
 
 /// Section type of shared memory in relocatable cubins of NVIDIA's `ptxas`: the size is the size in memory, the file
 /// has no bytes.
@@ -79,14 +79,15 @@ pub(crate) fn open(
     window: &Range<u64>,
     found: &mut Finds,
 ) -> io::Result<Option<Box<dyn Children>>> {
-    let names = &mut cx.names;
-    let mut sections = Vec::new();
-    let mut keep = |section: NamedSection<'_>| {
-        let NamedSection { name, range, device } = section;
-        sections.push(Section { name: lossy(name), range, device });
-        ControlFlow::Continue(())
-    };
-    let fault = match source.with_headers(window, |data| parts(data, names, &mut keep))? {
+    // The scan looks into all of them.
+    let mut listed = Listed::read(cx, source, window, cx.options.scan)?;
+    let has_tables = listed.sections.iter().any(|it| sycl::may_have_tables(it.name.as_bytes()));
+    if has_tables && listed.are_some_left_out {
+        listed = Listed::read(cx, source, window, true)?;
+    }
+    let Listed { parts, sections, are_some_left_out, names } = listed;
+    cx.names.spend(names);
+    let fault = match parts {
         Ok(Parts::Slices(slices)) => return Ok(Some(Box::new(Slices::new(window, slices)))),
         Ok(Parts::Sections) => None,
         // Code for a GPU is loaded by its segments.
@@ -103,9 +104,68 @@ pub(crate) fn open(
             return Ok(None);
         }
     };
+    if sections.is_empty() && are_some_left_out {
+        return Ok(None);
+    }
     let sycl = sycl::tables(cx, source, window, &sections, found)?;
     let sections = Sections::new(cx, source, window, sections, sycl)?;
     Ok(Some(Box::new(sections.with_fault(fault))))
+}
+
+/// The headers of a host file.
+struct Listed {
+    parts: Result<Parts, Error>,
+    sections: Vec<Section>,
+    are_some_left_out: bool,
+    /// Bytes of names that were looked at.
+    names: u64,
+}
+
+impl Listed {
+    /// Reads the headers. Leaves out sections that certainly hold nothing, unless all are asked for.
+    fn read(
+        cx: &Context<'_>,
+        source: &mut Source<'_>,
+        window: &Range<u64>,
+        all: bool,
+    ) -> io::Result<Self> {
+        let available = window.end - window.start;
+        let (left, starts) = (cx.names.left(), cx.options.section_starts);
+        let mut names = Budget::new(left);
+        let (mut sections, mut are_some_left_out) = (Vec::new(), false);
+        let parts = source.with_headers(window, |data| {
+            let memory = data.in_memory();
+            parts(data, &mut names, &mut |section| {
+                if all || may_hold(&section, available, memory, starts) {
+                    let NamedSection { name, range, device } = section;
+                    sections.push(Section { name: lossy(name), range, device });
+                } else {
+                    are_some_left_out = true;
+                }
+                ControlFlow::Continue(())
+            })
+        })?;
+        Ok(Listed { parts, sections, are_some_left_out, names: left - names.left() })
+    }
+}
+
+/// Returns whether a section may hold a container or be a fault, by its header and its first byte.
+fn may_hold(
+    section: &NamedSection<'_>,
+    available: u64,
+    memory: Option<&[u8]>,
+    starts: bool,
+) -> bool {
+    let first = |memory: &[u8]| {
+        let start = usize::try_from(section.range.start).ok();
+        containers::may_start_with(start.and_then(|start| memory.get(start)))
+    };
+    section.device
+        || section.is_bundle_entry()
+        || section.range.end > available
+        || is_gcc_section(section.name)
+        || sycl::may_have_tables(section.name)
+        || starts && memory.is_none_or(first)
 }
 
 /// The slices of a universal file.

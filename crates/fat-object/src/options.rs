@@ -19,6 +19,7 @@ pub struct Options {
     pub(crate) tables_only: bool,
     pub(crate) check_compressed: bool,
     pub(crate) scan: bool,
+    pub(crate) section_starts: bool,
     /// `true` if compressed bundles of version 1 are passed over, whose end only decompression shows.
     pub(crate) only_sized: bool,
 }
@@ -36,6 +37,7 @@ impl Default for Options {
             tables_only: false,
             check_compressed: false,
             scan: true,
+            section_starts: true,
             only_sized: false,
         }
     }
@@ -143,6 +145,15 @@ impl Options {
     #[must_use]
     pub fn with_scan(self, scan: bool) -> Self {
         Options { scan, ..self }
+    }
+
+    /// Sets whether a section of an ELF, COFF, PE or Mach-O file is a container if it starts with one, whatever its name and
+    /// type are. Without, only sections whose name or type says that they hold device code are containers, and a walk without a
+    /// [scan](Self::with_scan) reads nothing but headers of a file that has none: a linker has no use for others. Default:
+    /// `true`.
+    #[must_use]
+    pub fn with_section_starts(self, section_starts: bool) -> Self {
+        Options { section_starts, ..self }
     }
 
     /// Returns whether host files are [searched](Self::with_scan).

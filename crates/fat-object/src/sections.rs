@@ -32,6 +32,8 @@ pub(crate) struct Sections {
     sycl: Rc<sycl::Images>,
     object: Object,
     scans: bool,
+    /// `true` if a section may be a container by its start alone.
+    starts: bool,
     walked: Ranges,
     /// Sections that do not overlap have no more bytes than the file.
     headers: Budget,
@@ -71,6 +73,7 @@ impl Sections {
             sycl: Rc::new(sycl),
             object: Object { window: window.clone(), has_placeholder },
             scans,
+            starts: cx.options.section_starts,
             walked: Ranges::default(),
             headers: Budget::new(window.end - window.start),
             is_beyond_end: false,
@@ -114,8 +117,10 @@ impl Sections {
         let is_known = section.device || id.is_some() || is_sycl;
         let start_of = if is_known {
             Start::Container
-        } else {
+        } else if self.starts {
             starts_with(source, &inner, &mut self.headers)?
+        } else {
+            Start::Nothing
         };
         let overlaps = match start_of {
             Start::Nothing => return Ok(()),

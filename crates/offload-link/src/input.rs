@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
 
-use byte_parts::Source;
+use byte_parts::{Source, internal};
 use fat_object::{
     Container, ContainerKind, Enter, FileFormat, Image, ImageInfo, Location, Options, ReadSeek,
     Visitor, elf_type,
@@ -16,7 +16,8 @@ use offload_binary::{ImageKind, OffloadKind};
 use twox_hash::XxHash3_128;
 
 use crate::error::{Error, ErrorKind};
-use crate::symbols::{Known, Names, Symbols};
+use crate::hosts::{Host, HostSymbols, Hosts, Unread};
+use crate::symbols::{Known, Symbols};
 use crate::target::LinkTarget;
 
 /// Inputs of a link in the order of the command line, and the device code that they hold.
@@ -30,17 +31,7 @@ pub struct Inputs<'d> {
     /// The first input whose symbols were not read.
     unread: Option<String>,
     /// Inputs and members, if their symbols are read.
-    hosts: Vec<Host>,
-    names: Names,
-}
-
-/// An input, or a member of an archive, as the host linker sees it.
-#[derive(Debug)]
-pub(crate) struct Host {
-    /// `a.o`, or `libb.a(x.o)`.
-    pub(crate) name: String,
-    pub(crate) is_lazy: bool,
-    pub(crate) symbols: Symbols,
+    hosts: Hosts<'d>,
 }
 
 /// Device code for one target that a compiler stored in an object.
@@ -88,7 +79,8 @@ impl<'d> Inputs<'d> {
     /// Reads the symbols of the inputs that follow: of host objects, of device code, and of shared libraries what they refer
     /// to. [`Members::Needed`](crate::Members::Needed) decides by these.
     ///
-    /// All inputs of the host link count, also those without device code.
+    /// All inputs of the host link count, also those without device code. A [`Plan`](crate::Plan) reads the symbols of host
+    /// objects in memory, if there is device code in members of archives: otherwise they decide nothing.
     #[must_use]
     pub fn with_symbols(mut self) -> Self {
         self.has_symbols = true;
@@ -175,7 +167,7 @@ impl<'d> Inputs<'d> {
         self.unread = self.unread.take().or(other.unread);
         let codes = other.codes.into_iter();
         let codes = codes.map(|code| DeviceCode { input: before + code.input, ..code }).collect();
-        self.push(InputContents { codes, hosts: other.hosts, names: other.names });
+        self.push(InputContents { codes, hosts: other.hosts });
     }
 
     /// Returns the device code of all inputs, in their order.
@@ -190,17 +182,13 @@ impl<'d> Inputs<'d> {
     }
 
     /// Returns the host objects, in the order of the inputs.
-    pub(crate) fn hosts(&self) -> &[Host] {
+    pub(crate) fn hosts(&self) -> &Hosts<'d> {
         &self.hosts
-    }
-
-    pub(crate) fn names(&self) -> &Names {
-        &self.names
     }
 
     /// Returns the name of the input or member that some code is from.
     pub(crate) fn name_of<'i>(&'i self, code: &'i DeviceCode<'_>) -> &'i str {
-        let host = code.host.and_then(|number| self.hosts.get(number));
+        let host = code.host.and_then(|number| self.hosts.list.get(number));
         host.map_or(&code.file, |host| &host.name)
     }
 
@@ -233,21 +221,14 @@ impl<'d> Inputs<'d> {
     }
 
     fn push(&mut self, found: InputContents<'d>) {
-        let numbers = self.names.join(&found.names);
-        let before = self.hosts.len();
+        let (first, numbers) = self.hosts.append(found.hosts);
         for mut code in found.codes {
             code.index = self.codes.len();
-            code.host = code.host.map(|host| before + host);
+            code.host = code.host.map(|host| first + host);
             if let Some(known) = &mut code.symbols {
                 known.renumber(&numbers);
             }
             self.codes.push(code);
-        }
-        for mut host in found.hosts {
-            if let Symbols::Known(known) = &mut host.symbols {
-                known.renumber(&numbers);
-            }
-            self.hosts.push(host);
         }
     }
 }
@@ -396,9 +377,9 @@ fn is_searched(head: &[u8]) -> bool {
     }
 }
 
-/// An image is linked as a whole, whatever is in it.
+/// An image is linked as a whole, whatever is in it. Sections of device code have names that say so.
 fn options() -> Options {
-    Options::default().with_enter_images(false).with_scan(false)
+    Options::default().with_enter_images(false).with_scan(false).with_section_starts(false)
 }
 
 fn no_thin_members(_: &[u8]) -> io::Result<Box<dyn ReadSeek>> {
@@ -424,14 +405,21 @@ fn hash(mut reader: impl Read) -> io::Result<u128> {
     }
 }
 
+/// Returns the bytes of a member.
+fn part<'d>(bytes: &'d [u8], place: &Range<u64>) -> io::Result<&'d [u8]> {
+    let index = |at| usize::try_from(at).ok();
+    let range = index(place.start).zip(index(place.end));
+    let part = range.and_then(|(start, end)| bytes.get(start..end));
+    part.ok_or_else(|| io::Error::other(internal!("a member that ends after its archive")))
+}
+
 type Open<'c> = dyn FnMut(&[u8]) -> io::Result<Box<dyn ReadSeek>> + 'c;
 
 /// The device code and the host objects of an input.
 #[derive(Default)]
 struct InputContents<'d> {
     codes: Vec<DeviceCode<'d>>,
-    hosts: Vec<Host>,
-    names: Names,
+    hosts: Hosts<'d>,
 }
 
 /// Takes the images out of the sections that compilers put offload binaries into.
@@ -452,16 +440,21 @@ struct Collector<'c, 'd> {
 }
 
 impl<'d> Collector<'_, 'd> {
-    /// Reads the symbols of what was found.
+    /// Reads the symbols of what was found: those of host objects in memory later.
     fn finish(mut self, mut source: Source<'_>) -> io::Result<InputContents<'d>> {
         if !self.has_symbols {
             return Ok(self.found);
         }
-        let InputContents { codes, hosts, names } = &mut self.found;
+        let InputContents { codes, hosts } = &mut self.found;
+        let Hosts { list: hosts, names, .. } = hosts;
         for (host, place) in hosts.iter_mut().zip(&self.members) {
-            if let Some(place) = place {
-                host.symbols = Symbols::read(&mut source, place, names)?;
-            }
+            let Some(place) = place else { continue };
+            host.symbols = match self.bytes {
+                Some(bytes) => {
+                    HostSymbols::Unread(Unread { bytes: part(bytes, place)?, is_input: false })
+                }
+                None => HostSymbols::Read(Symbols::read(&mut source, place, names)?),
+            };
         }
         for code in codes.iter_mut() {
             let read = match &code.place {
@@ -476,10 +469,9 @@ impl<'d> Collector<'_, 'd> {
             }
         }
         // The input itself, after its members.
-        let whole = 0..source.len();
-        let symbols = match Symbols::read(&mut source, &whole, names)? {
-            Symbols::NoObject if Symbols::stands_for_others(&mut source)? => Symbols::Unknown,
-            symbols => symbols,
+        let symbols = match self.bytes {
+            Some(bytes) => HostSymbols::Unread(Unread { bytes, is_input: true }),
+            None => HostSymbols::Read(Symbols::read_input(&mut source, names)?),
         };
         for code in codes.iter_mut() {
             code.host.get_or_insert(hosts.len());
@@ -502,7 +494,7 @@ impl Visitor for Collector<'_, '_> {
 
     fn enter(&mut self, container: &Container) -> io::Result<()> {
         let is_member = container.kind() == ContainerKind::Member && self.has_symbols;
-        self.inside.push(is_member.then_some(self.found.hosts.len()));
+        self.inside.push(is_member.then_some(self.found.hosts.list.len()));
         if !is_member {
             return Ok(());
         }
@@ -511,14 +503,15 @@ impl Visitor for Collector<'_, '_> {
         let (place, symbols) = match (container.location(), &mut self.thin) {
             (Location::File(_), _) => (Some(place), Symbols::Unknown),
             (Location::ThinMember(_), Some(file)) => {
-                (None, Symbols::read(file, &place, &mut self.found.names)?)
+                (None, Symbols::read(file, &place, &mut self.found.hosts.names)?)
             }
             _ => (None, Symbols::Unknown),
         };
         self.members.push(place);
         let member = container.path().last().map_or("", |step| step.name());
         let name = format!("{}({member})", self.file);
-        self.found.hosts.push(Host { name, is_lazy: self.is_lazy, symbols });
+        let symbols = HostSymbols::Read(symbols);
+        self.found.hosts.list.push(Host { name, is_lazy: self.is_lazy, symbols });
         Ok(())
     }
 

@@ -87,6 +87,11 @@
 //! binaries and objects made of them: nothing but tables is in memory. Compressed bundles, fatbinaries and images of
 //! SYCL are.
 //!
+//! Objects and members without device code are passed over by their headers: in memory, they cost little more than the parse of
+//! these headers by the crate `object`. Symbols of files are read with them, for every input; those of inputs in memory for a
+//! [`Plan`], where there is device code in members of archives. `cargo bench -p offload-benches --bench inputs` prints the
+//! ratios.
+//!
 //! To read symbols, a COFF or Mach-O object or bitcode is held in memory, one at a time and up to 256 MiB; of an ELF file,
 //! only its tables. The names of an object have at most 16 bytes for each of its bytes. Past these limits, its symbols
 //! are unknown.
@@ -121,6 +126,7 @@ mod clang;
 mod command;
 mod error;
 mod host_line;
+mod hosts;
 mod images;
 mod input;
 mod intel;

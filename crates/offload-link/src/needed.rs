@@ -75,12 +75,14 @@ const ENTRIES: [&str; 16] = [
 /// A linker takes the first member that defines a symbol. Here, all that define it are taken: which is the first depends on
 /// the linker.
 pub(crate) fn by_host<'i>(inputs: &'i Inputs<'_>, roots: &[Vec<u8>]) -> Vec<Option<Need<'i>>> {
-    let (hosts, names) = (inputs.hosts(), inputs.names());
+    let hosts = &inputs.hosts().list;
+    let (symbols, names) = inputs.hosts().symbols();
     let mut needs: Vec<Option<Need<'i>>> = vec![None; hosts.len()];
-    let mut unknown = hosts.iter().filter(|host| matches!(host.symbols, Symbols::Unknown));
-    let unknown = inputs.unread().or_else(|| unknown.next().map(|host| &*host.name));
-    for (host, need) in hosts.iter().zip(&mut needs) {
-        *need = match (&host.symbols, unknown) {
+    let mut unknown =
+        hosts.iter().zip(&symbols).filter(|(_, symbols)| matches!(symbols, Symbols::Unknown));
+    let unknown = inputs.unread().or_else(|| unknown.next().map(|(host, _)| &*host.name));
+    for (symbols, need) in symbols.iter().zip(&mut needs) {
+        *need = match (symbols, unknown) {
             (Symbols::Unknown | Symbols::NoObject, _) => Some(Need::Symbols),
             (Symbols::Known(_), Some(unknown)) => Some(Need::References(unknown)),
             (Symbols::Known(_), None) => None,
@@ -89,7 +91,7 @@ pub(crate) fn by_host<'i>(inputs: &'i Inputs<'_>, roots: &[Vec<u8>]) -> Vec<Opti
     if unknown.is_some() {
         return needs;
     }
-    let known = |number: usize| match hosts.get(number).map(|host| &host.symbols) {
+    let known = |number: usize| match symbols.get(number) {
         Some(Symbols::Known(known)) => Some(known),
         _ => None,
     };
@@ -159,7 +161,7 @@ pub(crate) fn by_devices<'i>(
             for &number in definers.of_symbol(symbol) {
                 if let Some(is_taken @ false) = is_taken.get_mut(number) {
                     *is_taken = true;
-                    taken.push((number, Need::Device(inputs.names().name(symbol))));
+                    taken.push((number, Need::Device(inputs.hosts().names.name(symbol))));
                     new.extend(members.get(number).copied());
                 }
             }

@@ -116,6 +116,8 @@ impl<'i> Plan<'i> {
             Members::All => {
                 lazy.iter().try_for_each(|code| plan.link_member(code, None, options))?;
             }
+            // Symbols decide about members with device code only.
+            Members::Needed if lazy.is_empty() => {}
             Members::Needed => plan.link_needed(inputs, lazy, options)?,
         }
         for group in &mut plan.groups {

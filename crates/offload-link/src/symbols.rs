@@ -34,7 +34,7 @@ pub(crate) struct Known {
 }
 
 /// The names of symbols, each once.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     numbers: HashMap<Arc<[u8]>, usize>,
     list: Vec<Arc<[u8]>>,
@@ -124,13 +124,26 @@ impl Symbols {
         })
     }
 
+    /// Reads the symbols of an input, and not of a member. A file that is or names other files has unknown ones.
+    ///
+    /// # Errors
+    ///
+    /// Errors of reading.
+    pub(crate) fn read_input(source: &mut Source<'_>, names: &mut Names) -> io::Result<Self> {
+        let whole = 0..source.len();
+        Ok(match Symbols::read(source, &whole, names)? {
+            Symbols::NoObject if Symbols::stands_for_others(source)? => Symbols::Unknown,
+            symbols => symbols,
+        })
+    }
+
     /// Returns whether a file without symbols names or is other files: a linker script, or an offload binary, which is
     /// the device code of an object.
     ///
     /// # Errors
     ///
     /// Errors of reading.
-    pub(crate) fn stands_for_others(source: &mut Source<'_>) -> io::Result<bool> {
+    fn stands_for_others(source: &mut Source<'_>) -> io::Result<bool> {
         let head = source.peek(&(0..source.len()), 64)?;
         let is_script = !head.is_empty() && !head.starts_with(b"!<") && is_text(&head);
         Ok(is_script || head.starts_with(&offload_binary::MAGIC))

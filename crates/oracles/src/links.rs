@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
+use std::io::{self, Read};
 
 use arbitrary::{Result, Unstructured};
+use fat_object::{Container, ContainerKind, Enter, FileFormat, Image, Options, Visitor};
 use hda_archive::{Member, write_archive};
 use object_edit::NewSections;
 use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
@@ -114,7 +116,9 @@ fn register(plan: &Plan<'_>) {
 fn any_bytes(data: &[u8]) {
     for members in [Members::All, Members::Needed] {
         let mut inputs = Inputs::new().with_symbols();
-        match inputs.add("file", data) {
+        let added = inputs.add("file", data);
+        compare_with_walk(data, &inputs, added.as_ref().err());
+        match added {
             Ok(_) => {}
             Err(error) => return is_line(&error),
         }
@@ -122,6 +126,67 @@ fn any_bytes(data: &[u8]) {
         match Plan::new(&inputs, &options) {
             Ok(plan) => register(&plan),
             Err(error) => is_line(&error),
+        }
+    }
+}
+
+/// Device code where compilers put it, found by a walk that looks into all sections.
+#[derive(Default)]
+struct Found(Vec<(String, u64)>);
+
+impl Visitor for Found {
+    fn opens(&mut self, container: &Container) -> Enter {
+        let name = container.path().last().map_or("", |step| step.name());
+        let opens = match container.kind() {
+            ContainerKind::Member | ContainerKind::OffloadBinary => true,
+            ContainerKind::Section => {
+                name.starts_with(".llvm.offloading") && name != ".llvm.offloading.relocatable"
+            }
+            _ => false,
+        };
+        if opens { Enter::Open } else { Enter::Skip }
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        let info = image.info();
+        if let Some(entry) = info.offload_binary_entry() {
+            let arch = entry.get("arch").map_or("".into(), String::from_utf8_lossy).into_owned();
+            let mut bytes = Vec::new();
+            self.0.push((arch, image.reader().read_to_end(&mut bytes)? as u64));
+        }
+        Ok(())
+    }
+}
+
+/// Checks that no device code is missed, and no damage, of what is searched at all.
+fn compare_with_walk(data: &[u8], inputs: &Inputs<'_>, error: Option<&offload_link::Error>) {
+    let head = data.get(..64).unwrap_or(data);
+    let is_searched = match FileFormat::sniff(head) {
+        FileFormat::Elf { .. } => !offload_link::is_library(head),
+        FileFormat::Coff | FileFormat::Bitcode | FileFormat::Archive => true,
+        format => format == FileFormat::OffloadBinary,
+    };
+    if !is_searched {
+        assert!(inputs.codes().is_empty() && error.is_none());
+        return;
+    }
+    let mut found = Found::default();
+    let options = Options::default().with_enter_images(false).with_scan(false);
+    let walked = fat_object::walk_slice(data, &options, &mut found);
+    match (walked, error) {
+        (Ok(_), None) => {
+            let codes = inputs.codes().iter();
+            let codes: Vec<_> =
+                codes.map(|code| (code.target().arch().to_owned(), code.size())).collect();
+            assert_eq!(codes, found.0);
+        }
+        (Ok(_), Some(error)) => panic!("{error}"),
+        // A thin archive has reasons of its own. Sections that no name gives away may overlap as they like.
+        (Err(damage), error) => {
+            let (damage, error) = (damage.to_string(), error.map(ToString::to_string));
+            let is_same = error.as_ref().is_some_and(|error| error.ends_with(&damage));
+            let is_other = damage.contains("overlap") || damage.contains("thin archive");
+            assert!(is_same || is_other, "{damage}: {error:?}");
         }
     }
 }

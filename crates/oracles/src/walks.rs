@@ -1,5 +1,6 @@
 //! The walk through any file.
 
+use std::collections::BTreeSet;
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
 
@@ -41,6 +42,39 @@ fn place(location: Location) -> (BytesIn, u64) {
         Location::ThinMember(at) => (BytesIn::ThinMember, at),
         Location::Bitcode(at) => (BytesIn::Bitcode, at),
         _ => panic!("a new kind of location: {location:?}"),
+    }
+}
+
+/// Checks that a walk which knows sections by name and type alone finds the images of a walk that looks into all, where names
+/// say so, and no others.
+fn compare_by_name(data: &[u8], options: &Options, all: &Listing) {
+    let options = options.clone().with_section_starts(false);
+    let by_name = list_slice(data, &options).expect("memory can always be read");
+    let read = list(Cursor::new(data), &options).expect("memory can always be read");
+    assert_eq!(by_name.images(), read.images());
+    let key = |image: &ImageInfo| {
+        let path: Vec<_> = image.path().iter().map(ToString::to_string).collect();
+        (path, format!("{:?}", image.location()), image.size())
+    };
+    let keys = |listing: &Listing| listing.images().iter().map(key).collect::<BTreeSet<_>>();
+    let (all_keys, by_name) = (keys(all), keys(&by_name));
+    // The contents of other sections count towards limits.
+    if all.findings().iter().any(|finding| finding.error().kind() == ErrorKind::Limit) {
+        return;
+    }
+    assert!(by_name.is_subset(&all_keys), "{by_name:?} {all_keys:?}");
+    let is_named = |image: &&ImageInfo| {
+        let mut steps = image.path().iter();
+        let section = steps.find(|step| step.kind() == ContainerKind::Section);
+        section.is_none_or(|section| {
+            let starts = [".llvm.offloading", "__CLANG_OFFLOAD_BUNDLE__"];
+            let names = [".hip_fatbin", ".nv_fatbin", "__nv_relfatbin"];
+            let name = section.name();
+            starts.iter().any(|start| name.starts_with(start)) || names.contains(&name)
+        })
+    };
+    for image in all.images().iter().filter(is_named) {
+        assert!(by_name.contains(&key(image)), "{image}");
     }
 }
 
@@ -147,16 +181,24 @@ impl<'d> Walk<'d> {
             let mut kinds = listing.findings().iter().map(|finding| finding.error().kind());
             kinds.any(|kind| matches!(kind, ErrorKind::HostFile | ErrorKind::Archive))
         };
+        let texts = |listing: &Listing| -> Vec<_> {
+            listing.findings().iter().map(ToString::to_string).collect()
+        };
         if !limited(&read) {
             assert_eq!(lent.images(), read.images());
-            let texts = |listing: &Listing| -> Vec<_> {
-                listing.findings().iter().map(ToString::to_string).collect()
-            };
             assert_eq!(texts(&lent), texts(&read));
         }
         // The question concerns sections; a scan reads the rest of them.
         let all = lent;
-        let lent = list_slice(self.data, &options.with_scan(false)).expect("memory can be read");
+        let options = options.with_scan(false);
+        let lent = list_slice(self.data, &options).expect("memory can be read");
+        // A walk of bytes in memory passes over sections by their first bytes.
+        let read = list(Cursor::new(self.data), &options).expect("memory can always be read");
+        if !limited(&read) {
+            assert_eq!(lent.images(), read.images());
+            assert_eq!(texts(&lent), texts(&read));
+            compare_by_name(self.data, &options, &read);
+        }
         assert!(all.images().len() >= lent.images().len());
         for image in all.images() {
             let lies_here = image.location().file_offset().is_some();

@@ -183,6 +183,11 @@ impl fmt::Debug for OpenPayload<'_> {
 const AT_ONCE: usize = 64 << 10;
 
 impl OpenPayload<'_> {
+    /// Returns the file, which nobody else reads.
+    pub fn file(&self) -> &File {
+        self.file
+    }
+
     /// Copies a part of the file; from a file to a file, the kernel does it for large ones.
     pub fn copy_to<W: Write + ?Sized>(&mut self, part: Range<u64>, out: &mut W) -> io::Result<()> {
         let size = usize::try_from(part.end - part.start);

@@ -1,10 +1,10 @@
 //! The inputs of a link, and their files.
 
-use std::io;
+use std::io::{self, Read, Seek};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use offload_link::Inputs;
+use offload_link::{DeviceCode, Inputs};
 
 use tool_kit::opened::Opened;
 use tool_kit::payload::Payload;
@@ -34,46 +34,73 @@ pub struct Input {
 
 impl Sources {
     /// Searches files, several at the same time. `open` returns `None` for files that are passed over.
+    ///
+    /// Symbols decide which members with device code are linked: without such members they are not read. Otherwise the
+    /// files are read once more.
     pub fn read(
         threads: NonZeroUsize,
         inputs: &[Input],
         reads_symbols: bool,
         open: impl Fn(&Path) -> io::Result<Option<Opened>> + Sync,
     ) -> io::Result<Sources> {
+        let mut searched = Vec::new();
         let mut sources = Sources::default();
-        let search = |inputs: &&[Input]| {
-            let mut some = Sources::default();
-            if reads_symbols {
-                some.inputs = some.inputs.with_symbols();
+        let first = |found: &mut Inputs<'static>, input: &Input| {
+            let Some(opened) = open(&input.path)? else { return Ok(None) };
+            if Positioned::shares() {
+                search(found, input, opened.reader())?;
+            } else {
+                search(found, input, &opened.file)?;
             }
-            for input in *inputs {
-                if let Some(opened) = open(&input.path)? {
-                    some.search(input, opened)?;
-                }
-            }
-            Ok(some)
+            Payload::of_opened(&input.path, opened).map(Some)
         };
-        let inputs: Vec<_> = inputs.chunks(AT_ONCE).collect();
-        parallel::in_order(threads, &inputs, search, |_, found: io::Result<Sources>| {
-            let mut found = found?;
-            sources.inputs.append(found.inputs);
-            sources.files.append(&mut found.files);
-            Ok::<_, io::Error>(())
+        sources.inputs = each(threads, inputs, Inputs::new, first, |input, file| {
+            if let Some(file) = file {
+                sources.files.push(file);
+                searched.push(input);
+            }
         })?;
+        if reads_symbols && sources.inputs.codes().iter().any(DeviceCode::is_lazy) {
+            let again: Vec<_> = searched.into_iter().zip(&sources.files).collect();
+            let second = |found: &mut Inputs<'static>, (input, file): &(&Input, &Payload)| {
+                file.read_parts(|open| search(found, input, open.file()))
+            };
+            let new = || Inputs::new().with_symbols();
+            sources.inputs = each(threads, &again, new, second, |_, ()| {})?;
+        }
         Ok(sources)
     }
+}
 
-    fn search(&mut self, input: &Input, opened: Opened) -> io::Result<()> {
-        let path = &input.path;
-        let name = input::display(path);
-        let open = |member: &[u8]| input::open_thin_member(path, member);
-        self.inputs.whole_archive(input.is_whole);
-        if Positioned::shares() {
-            self.inputs.read(&name, Positioned::new(&opened.file), open)?
-        } else {
-            self.inputs.read(&name, &opened.file, open)?
-        };
-        self.files.push(Payload::of_opened(path, opened)?);
-        Ok(())
-    }
+/// Searches several files at the same time, and hands out in order what `search` returns beside what it found.
+fn each<'f, F: Sync, T: Send>(
+    threads: NonZeroUsize,
+    files: &'f [F],
+    new: impl Fn() -> Inputs<'static> + Sync,
+    search: impl Fn(&mut Inputs<'static>, &F) -> io::Result<T> + Sync,
+    mut done: impl FnMut(&'f F, T),
+) -> io::Result<Inputs<'static>> {
+    let mut inputs = new();
+    let some: Vec<_> = files.chunks(AT_ONCE).collect();
+    let search = |files: &&'f [F]| {
+        let mut found = new();
+        let all = files.iter().map(|file| Ok((file, search(&mut found, file)?)));
+        let all = all.collect::<io::Result<Vec<_>>>()?;
+        Ok((found, all))
+    };
+    parallel::in_order(threads, &some, search, |_, found: io::Result<_>| {
+        let (found, all) = found?;
+        inputs.append(found);
+        all.into_iter().for_each(|(file, result)| done(file, result));
+        Ok::<_, io::Error>(())
+    })?;
+    Ok(inputs)
+}
+
+fn search(inputs: &mut Inputs<'static>, input: &Input, file: impl Read + Seek) -> io::Result<()> {
+    let path = &input.path;
+    let open = |member: &[u8]| input::open_thin_member(path, member);
+    inputs.whole_archive(input.is_whole);
+    inputs.read(&input::display(path), file, open)?;
+    Ok(())
 }

@@ -5,4 +5,4 @@ mod native;
 mod walk;
 
 pub(crate) use native::gpus;
-pub(crate) use walk::{Images, Section, is_in_section, tables};
+pub(crate) use walk::{Images, Section, is_in_section, may_have_tables, tables};

@@ -60,17 +60,18 @@ impl Images {
 }
 
 /// Returns whether a section of this name holds SYCL images, if it starts with one.
-pub(crate) fn is_sycl_section(name: &str) -> bool {
-    name.as_bytes() == PE_SECTION || name.starts_with(SECTION)
+pub(crate) fn is_sycl_section(name: &[u8]) -> bool {
+    name == PE_SECTION || name.starts_with(SECTION.as_bytes())
 }
 
 /// Returns whether a section of this name is for SYCL images and nothing else.
-fn is_for_images(name: &str) -> bool {
-    is_sycl_section(name) || TARGETS.contains(&name)
+fn is_for_images(name: &[u8]) -> bool {
+    is_sycl_section(name) || TARGETS.iter().any(|target| target.as_bytes() == name)
 }
 
-fn may_have_tables(section: &HostSection) -> bool {
-    section.name == ".tgtimg" || is_for_images(&section.name)
+/// Returns whether a file with a section of this name may have tables of SYCL images. These lie in any section.
+pub(crate) fn may_have_tables(name: &[u8]) -> bool {
+    name == b".tgtimg" || is_for_images(name)
 }
 
 /// Returns whether the section holds SYCL images without a table: one that is compressed, or several. A section with
@@ -80,7 +81,7 @@ pub(crate) fn is_in_section(
     window: &Range<u64>,
     name: &str,
 ) -> io::Result<bool> {
-    if !is_sycl_section(name) {
+    if !is_sycl_section(name.as_bytes()) {
         return Ok(false);
     }
     let Some(end) = image_end(source, window)? else { return Ok(false) };
@@ -98,7 +99,8 @@ pub(crate) fn tables(
     sections: &[HostSection],
     out: &mut Finds,
 ) -> io::Result<Images> {
-    let is_likely = sections.is_empty() || sections.iter().any(may_have_tables);
+    let is_likely = sections.is_empty()
+        || sections.iter().any(|section| may_have_tables(section.name.as_bytes()));
     if source.is_start() || !is_likely {
         return Ok(Images::default());
     }
@@ -146,7 +148,7 @@ impl Section {
         };
         let next = images.first_at(window.start);
         Section {
-            is_for_images: is_for_images(name),
+            is_for_images: is_for_images(name.as_bytes()),
             target: target.to_owned(),
             images,
             next,

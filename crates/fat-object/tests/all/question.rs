@@ -110,6 +110,43 @@ fn a_section_is_known_by_name_type_or_start() {
     assert!(!list_slice(&damaged, &Options::default()).unwrap().is_complete());
 }
 
+/// A walk that does not look into sections of other names finds what names and types say, read and in memory.
+#[test]
+fn sections_are_found_by_name_and_type_alone() {
+    let by_name = Options::default().with_scan(false).with_section_starts(false);
+    let count = |bytes: &[u8]| {
+        let lent = list_slice(bytes, &by_name).unwrap();
+        let read = list(Cursor::new(bytes), &by_name).unwrap();
+        assert_eq!(lent.images(), read.images());
+        assert!(lent.is_complete() && read.is_complete());
+        lent.images().len()
+    };
+    let all = |bytes: &[u8]| {
+        list_slice(bytes, &Options::default().with_scan(false)).unwrap().images().len()
+    };
+    let renamed = |from: &[u8], bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        for at in 0..bytes.len() - from.len() {
+            if bytes[at..].starts_with(from) {
+                bytes[at + 1] = b'_';
+            }
+        }
+        bytes
+    };
+    for name in ["hip.o", "hip.obj", "hip-macos.o", "cuda-fatbin.o", "hip-packager.o", "libhip.a"] {
+        let bytes = example(name);
+        assert!(count(&bytes) > 0 && count(&bytes) == all(&bytes), "{name}");
+    }
+    // The type of the section stays.
+    let typed = renamed(b".llvm.offloading", &example("hip-packager.o"));
+    assert!(count(&typed) > 0 && count(&typed) == all(&typed));
+    let by_start = renamed(b".hip_fatbin", &example("hip.o"));
+    assert_eq!((count(&by_start), all(&by_start)), (0, count(&example("hip.o"))));
+    let archive = samples::ar::archive(&[("host.o", &example("host.o")), ("x.o", &by_start)]);
+    assert_eq!((count(&archive), all(&archive)), (0, count(&example("hip.o"))));
+    assert!(ask(&archive).unwrap());
+}
+
 #[test]
 fn damage_that_hides_device_code_is_an_error() {
     // A section beyond the end, without any device code; of a file with device code that is enough.

@@ -75,6 +75,45 @@ fn other_files_are_passed_over() {
     }
 }
 
+/// Archives with device code in one member: its neighbours are passed over by their headers, and nothing else changes.
+#[test]
+fn members_without_device_code_change_nothing() {
+    let (host, object) = (samples::example("host.o"), object(&hip(&["gfx90a"])));
+    for name in ["hip-packager.o", "hip-embedded.bc", "packages.offload", "hip-macos.o", "hip.obj"]
+    {
+        let file = samples::example(name);
+        let alone = Inputs::new().add("f", &file).unwrap();
+        let inner = archive(&[("host.o", &host), (name, &file), ("x.o", &object)]);
+        let nested = archive(&[("host.o", &host), ("inner.a", &inner), ("host.o", &host)]);
+        for bytes in [&inner, &nested] {
+            for new in [Inputs::new, || Inputs::new().with_symbols()] {
+                let (mut lent, mut read) = (new(), new());
+                assert_eq!(lent.add("f", bytes).unwrap(), alone + 1, "{name}");
+                let cursor = Cursor::new(bytes);
+                let found = read.read("f", cursor, |_| Err(IoKind::NotFound.into())).unwrap();
+                assert_eq!(found, alone + 1, "{name}");
+                assert_eq!(lent.codes().last().unwrap().member(), Some("x.o"));
+            }
+        }
+    }
+}
+
+/// A member that is cut short is an error wherever it lies.
+#[test]
+fn damaged_members_are_errors() {
+    let (host, object) = (samples::example("host.o"), object(&hip(&["gfx90a"])));
+    let mut damaged = host.clone();
+    // The place of the section headers.
+    damaged[40..48].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+    let archive = archive(&[("x.o", &object), ("host.o", &damaged)]);
+    for inputs in [&mut Inputs::new(), &mut Inputs::new().with_symbols()] {
+        let lent = inputs.add("f", &archive).unwrap_err();
+        let read = Inputs::new().read("f", Cursor::new(&archive), |_| Err(IoKind::NotFound.into()));
+        assert_eq!(lent.to_string(), read.unwrap_err().to_string());
+        assert!(lent.to_string().contains("malformed ELF"), "{lent}");
+    }
+}
+
 #[test]
 fn libraries_are_archives_and_shared_elf_files() {
     for (name, expected) in

@@ -56,6 +56,20 @@ fn bitcode_samples() {
     over_samples(bitcode::check);
 }
 
+/// Each sample is a member of an archive, beside one without device code, and of an archive in an archive.
+#[test]
+fn samples_in_archives() {
+    let host = samples::example("host.o");
+    over_samples(|sample| {
+        let archive = samples::ar::archive(&[("host.o", &host), ("sample", sample)]);
+        let nested = samples::ar::archive(&[("inner.a", &archive), ("host.o", &host)]);
+        for archive in [archive, nested] {
+            walks::check(&archive);
+            links::check(&archive);
+        }
+    });
+}
+
 #[test]
 fn bundle_samples() {
     over_samples(bundles::check_binary);
