@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Register the kernels of these inputs alone; write the inputs of the host to DIR
     ///
     /// For libraries and crates that register their kernels by themselves: in one program, each has its own registration. Link
-    /// the files in DIR in the place of the inputs. ELF only.
+    /// the files in DIR in the place of the inputs. Members of archives are treated as objects. ELF only.
     #[arg(long, value_name = "DIR", conflicts_with = "print_plan")]
     private_entries: Option<PathBuf>,
     /// Print the plan as JSON
@@ -101,7 +101,9 @@ enum Which {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let input = |path: &PathBuf| Input { path: path.clone(), is_whole: args.whole_archive };
+    // The host may link any member, and private ones are for no other link.
+    let is_whole = args.whole_archive || args.private_entries.is_some();
+    let input = |path: &PathBuf| Input { path: path.clone(), is_whole };
     let inputs: Vec<_> = args.inputs.iter().map(input).collect();
     let open = |path: &Path| {
         let opened = Opened::new(path, args.max_input).map(Some);
@@ -191,7 +193,7 @@ fn check_private(directory: &Path, sources: &[Payload], output: &Path) -> io::Re
     for source in sources {
         let name = file_name(source);
         let path = directory.join(name);
-        let why = if output::is_same(&path, source.path()) {
+        let why = if sources.iter().any(|source| output::is_same(&path, source.path())) {
             "this is an input: choose another directory"
         } else if !names.insert(name) || output::is_same(&path, output) {
             "more than one output has this name"

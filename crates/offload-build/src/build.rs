@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::compile::Job;
 use crate::error::{Error, ErrorKind};
@@ -15,6 +16,7 @@ pub struct Build {
     files: Vec<(PathBuf, Option<Language>)>,
     gpus: Vec<String>,
     compiler: Option<PathBuf>,
+    headers: Vec<PathBuf>,
     arguments: Vec<OsString>,
     link_arguments: Vec<OsString>,
     host: Option<String>,
@@ -43,6 +45,14 @@ impl Build {
         self
     }
 
+    /// Adds a header that only device code includes: a change of it runs the build script again. Clang tells which headers the host code
+    /// includes, and not those.
+    #[must_use]
+    pub fn with_header(mut self, path: impl Into<PathBuf>) -> Self {
+        self.headers.push(path.into());
+        self
+    }
+
     /// Compiles for this GPU, too, as clang's `--offload-arch` names it: `gfx90a:xnack+`, `sm_90`, `native`.
     /// HIP and CUDA take those of one vendor: a crate with both has two builds.
     #[must_use]
@@ -58,7 +68,8 @@ impl Build {
         self
     }
 
-    /// Adds an argument of clang, for the files: `-Iinclude`, `-DNDEBUG`.
+    /// Adds an argument of clang, for the files: `-Iinclude`, `-DNDEBUG`. Arguments that say where a toolkit is, or that there is none, such as
+    /// `--rocm-path=` and `-nogpulib`, are for links of device code, too.
     #[must_use]
     pub fn with_argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
@@ -122,28 +133,35 @@ impl Build {
             let text = "expected a file and a GPU: `with_file`, `with_gpu`";
             return Err(Error::new(ErrorKind::Incomplete, text));
         }
-        let mut arguments = vec![OsString::from("-fPIC")];
-        // Cargo sets these for build scripts; other builds add arguments.
+        let (mut arguments, mut link_arguments) = (vec![OsString::from("-fPIC")], Vec::new());
+        // Cargo sets these for build scripts; other builds add arguments. Code for GPUs of AMD is generated when it is linked.
         if let Some(level) = env::var_os("OPT_LEVEL") {
             let mut argument = OsString::from("-O");
             argument.push(level);
-            arguments.push(argument);
+            link_arguments.push(argument);
         }
         if env::var_os("DEBUG").is_some_and(|debug| debug != "false" && debug != "0") {
-            arguments.push("-g".into());
+            link_arguments.push("-g".into());
         }
+        arguments.extend(link_arguments.iter().cloned());
+        let is_common = |argument: &&OsString| {
+            let text = argument.to_string_lossy();
+            COMMON.iter().any(|start| text.starts_with(start))
+        };
+        link_arguments.extend(self.arguments.iter().filter(is_common).cloned());
+        link_arguments.extend(self.link_arguments.iter().cloned());
         let host = match &self.host {
             Some(host) => host.clone(),
             None => variable("TARGET")?,
         };
-        arguments.push(format!("--target={host}").into());
+        arguments.push(format!("--target={}", of_clang(&host)).into());
         arguments.push(format!("--offload-arch={}", self.gpus.join(",")).into());
         arguments.extend(self.arguments.iter().cloned());
         Ok(Job {
             files: self.languages().collect(),
             clang: self.clang(),
             arguments,
-            link_arguments: self.link_arguments.clone(),
+            link_arguments,
             host,
         })
     }
@@ -166,19 +184,58 @@ impl Build {
             format!("rustc-link-lib=static:+whole-archive={name}"),
         ];
         let languages: BTreeSet<_> = self.languages().map(|(_, language)| language).collect();
-        for language in languages.into_iter().filter(|_| !self.without_runtime) {
-            if let Some((variable, usual, below)) = language.toolkit() {
-                let toolkit = env::var_os(variable).map_or_else(|| usual.into(), PathBuf::from);
-                lines.push(format!("rerun-if-env-changed={variable}"));
-                lines.push(format!("rustc-link-search=native={}", toolkit.join(below).display()));
+        for language in languages {
+            let toolkit = language.toolkit();
+            lines.extend(toolkit.map(|(variable, ..)| format!("rerun-if-env-changed={variable}")));
+            if self.without_runtime {
+                continue;
             }
+            let directory = match toolkit {
+                Some((variable, usual, below)) => {
+                    let toolkit = env::var_os(variable).map_or_else(|| usual.into(), PathBuf::from);
+                    Some(toolkit.join(below))
+                }
+                None => library_directory(&self.clang()),
+            };
+            let search = directory.iter();
+            lines.extend(search.map(|path| format!("rustc-link-search=native={}", path.display())));
             let libraries = language.libraries().iter();
             lines.extend(libraries.map(|library| format!("rustc-link-lib=dylib={library}")));
         }
+        let is_cpp = self.languages().any(|(path, language)| language.is_cpp(&path));
+        if is_cpp && !self.without_runtime {
+            let target = env::var("TARGET").unwrap_or_else(|_| String::new());
+            let library = if target.contains("bsd") { "c++" } else { "stdc++" };
+            lines.push(format!("rustc-link-lib=dylib={library}"));
+        }
+        let headers = self.headers.iter();
+        lines.extend(headers.map(|header| format!("rerun-if-changed={}", header.display())));
         lines.extend(sources.iter().map(|source| format!("rerun-if-changed={source}")));
         lines.push("rerun-if-env-changed=CLANG_PATH".to_owned());
         lines
     }
+}
+
+/// The starts of arguments that are for all of clang's work.
+const COMMON: [&str; 5] =
+    ["--rocm-path", "--cuda-path", "--rocm-device-lib-path", "-nogpulib", "--no-offloadlib"];
+
+/// Returns a triple of rustc as clang knows it.
+fn of_clang(triple: &str) -> String {
+    match triple.split_once('-') {
+        // The extensions are in the name of rustc's: `riscv64gc`.
+        Some((arch, rest)) if arch.starts_with("riscv64") => format!("riscv64-{rest}"),
+        Some((arch, rest)) if arch.starts_with("riscv32") => format!("riscv32-{rest}"),
+        _ => triple.to_owned(),
+    }
+}
+
+/// Returns the directory of LLVM's runtime for OpenMP, if clang has one of its own.
+fn library_directory(clang: &Path) -> Option<PathBuf> {
+    let mut command = Command::new(clang);
+    let output = command.arg("-print-file-name=libomptarget.so").output().ok()?;
+    let path = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim());
+    path.is_absolute().then(|| path.parent().map(Path::to_owned)).flatten()
 }
 
 /// Returns a name whose characters the names of sections and files can have.
@@ -201,11 +258,14 @@ mod tests {
     #[test]
     fn cargo_is_told_what_to_link_and_when_to_build_again() {
         let build = Build::new().with_file("src/a.hip").with_file_of(Language::Hip, "b.cpp");
+        let build = build.with_header("only/device.h");
         let sources = ["b.cpp", "include/a.h", "src/a.hip"].map(str::to_owned).into();
         let lines = build.clone().without_runtime().lines(Path::new("/out"), "kernels", &sources);
         let expected = [
             "rustc-link-search=native=/out",
             "rustc-link-lib=static:+whole-archive=kernels",
+            "rerun-if-env-changed=ROCM_PATH",
+            "rerun-if-changed=only/device.h",
             "rerun-if-changed=b.cpp",
             "rerun-if-changed=include/a.h",
             "rerun-if-changed=src/a.hip",
@@ -213,7 +273,15 @@ mod tests {
         ];
         assert_eq!(lines, expected);
         let lines = build.lines(Path::new("/out"), "kernels", &sources);
-        assert!(lines.contains(&"rustc-link-lib=dylib=amdhip64".to_owned()), "{lines:?}");
+        for library in ["amdhip64", "stdc++"] {
+            assert!(lines.contains(&format!("rustc-link-lib=dylib={library}")), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn clang_has_names_of_its_own_for_some_triples() {
+        assert_eq!(of_clang("riscv64gc-unknown-linux-gnu"), "riscv64-unknown-linux-gnu");
+        assert_eq!(of_clang("x86_64-unknown-linux-gnu"), "x86_64-unknown-linux-gnu");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Compiling and linking.
 
 use std::collections::BTreeSet;
+use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -49,8 +50,21 @@ impl Job {
         }
         let plan = Plan::new(&inputs, &PlanOptions::default())?;
         let arguments = self.link_arguments.iter().map(DeviceArgument::new);
-        let options = ClangOptions::new().with_compiler_arguments(arguments);
-        let linker = CommandLinker::new().with_clang(&self.clang, options);
+        let has_libraries = !self.link_arguments.iter().any(|argument| argument == "-nogpulib");
+        let languages = self.files.iter().map(|(_, language)| *language).collect::<BTreeSet<_>>();
+        let libraries = languages.into_iter().filter_map(Language::device_library);
+        let libraries: Vec<_> = libraries.filter(|_| has_libraries).collect();
+        // Not for CPUs, where the host's library has all.
+        let for_gpus = ["amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"].into_iter();
+        let libraries = for_gpus.flat_map(|triple| {
+            libraries.iter().map(move |library| DeviceArgument::for_triple(triple, library))
+        });
+        let options =
+            ClangOptions::new().with_compiler_arguments(arguments).with_linker_arguments(libraries);
+        let mut linker = CommandLinker::new().with_clang(&self.clang, options);
+        if let Some(jobs) = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()) {
+            linker = linker.with_jobs(jobs);
+        }
         let images = plan.link(&mut linker.with_directory(directory))?;
         let options = RegisterOptions::new(&self.host).with_private_entries(name);
         let registration = images.object(&options)?.ok_or_else(|| {

@@ -34,6 +34,16 @@ impl Language {
         }
     }
 
+    /// Returns true if the host code of a file may need the library of C++.
+    pub(crate) fn is_cpp(self, file: &Path) -> bool {
+        self != Self::OpenMp || file.extension().is_none_or(|extension| extension != "c")
+    }
+
+    /// Returns the library of device code that clang's driver gives to device links.
+    pub(crate) fn device_library(self) -> Option<&'static str> {
+        (self == Self::OpenMp).then_some("-lompdevice")
+    }
+
     /// Returns the libraries that programs with registered kernels of the language need.
     pub(crate) fn libraries(self) -> &'static [&'static str] {
         match self {

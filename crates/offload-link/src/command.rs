@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, io, process, thread};
 
@@ -22,7 +22,7 @@ use crate::ptxas::PtxasOptions;
 /// Device linker that runs programs, several at a time.
 ///
 /// Code and images are in memory: the inputs are those of [`Inputs::add`](crate::Inputs::add). Programs read and write files in a directory of
-/// the run, which only this user can read, and which goes with the linker. Their messages go where this process prints.
+/// the run, which only this user can read, and which goes with the linker. Their messages go to the standard error of this process.
 ///
 /// Images for GPUs of AMD are linked by `ld.lld`, and those for GPUs of NVIDIA made by `ptxas`, if these were named; all others
 /// by `clang`.
@@ -147,8 +147,9 @@ impl DeviceLinker for CommandLinker {
             let image = directory.0.join(format!("{number}.img"));
             let files = LinkFiles::new(&inputs, image.as_os_str());
             let (program, arguments) = self.call(group, files)?;
+            let takes_files = self.ptxas.as_ref().is_none_or(|(ptxas, _)| ptxas != program);
             let response = directory.0.join(format!("{number}.rsp"));
-            links.push(Link { group, program, arguments, response, image });
+            links.push(Link { group, program, arguments, takes_files, response, image });
         }
         thread::scope(|scope| {
             let bounds = Bounds::new(self.jobs);
@@ -163,6 +164,8 @@ struct Link<'l, 'i> {
     group: &'l Group<'i>,
     program: &'l Path,
     arguments: Vec<OsString>,
+    /// `true` if the program reads `@FILE`.
+    takes_files: bool,
     /// The file of arguments that are too long for the system.
     response: PathBuf,
     image: PathBuf,
@@ -172,7 +175,7 @@ impl Link<'_, '_> {
     /// Runs the program, and reads the image.
     fn run(&self) -> Result<Parts, Error> {
         let mut command = Command::new(self.program);
-        if are_long(&self.arguments) {
+        if self.takes_files && are_long(&self.arguments) {
             let words = response_file(&self.arguments);
             fs::write(&self.response, words).map_err(|error| of_file(&self.response, &error))?;
             let mut argument = OsString::from("@");
@@ -181,7 +184,11 @@ impl Link<'_, '_> {
         } else {
             command.args(&self.arguments);
         }
-        let status = command.status().map_err(|error| of_file(self.program, &error))?;
+        // The output of this process may be read by a program, such as cargo.
+        let status = command
+            .stdout(Stdio::from(io::stderr()))
+            .status()
+            .map_err(|error| of_file(self.program, &error))?;
         if !status.success() {
             let (program, target) = (self.program.display(), self.group.target());
             let text = format!("{program}: no image for {target}: {status}");

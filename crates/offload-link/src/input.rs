@@ -361,7 +361,8 @@ pub fn is_library(head: &[u8]) -> bool {
     is_shared(head) || FileFormat::sniff(head) == FileFormat::Archive
 }
 
-fn is_shared(head: &[u8]) -> bool {
+/// Returns whether a file with these first bytes is a shared ELF file.
+pub(crate) fn is_shared(head: &[u8]) -> bool {
     elf_type(head) == Some(elf::ET_DYN.0)
 }
 

@@ -67,7 +67,7 @@ impl PtxasOptions {
                 return Err(Error::new(ErrorKind::Device, text));
             }
         };
-        if code.bytes().is_some_and(|bytes| !bytes.is_ascii() || bytes.contains(&0x7f)) {
+        if code.bytes().is_some_and(|bytes| bytes.contains(&0)) {
             let text = format!("{code}: {target}: ptxas takes PTX: expected text");
             return Err(Error::new(ErrorKind::Device, text));
         }

@@ -14,6 +14,7 @@ use wrapper_ir::{Abi, Image, Module, Target, Wrapper};
 
 use crate::error::{Error, ErrorKind};
 use crate::images::{Images, LinkedImage, in_memory};
+use crate::input::is_shared;
 use crate::intel;
 
 /// Options of registration code.
@@ -88,7 +89,10 @@ impl RegisterOptions {
 
     /// Returns a host object, or an archive of host objects, as the registration needs it: with
     /// [`with_private_entries`](Self::with_private_entries), its entries are in a section that the code registers and linkers
-    /// keep (`SHF_GNU_RETAIN`), and its device code, which is in an image by then, is gone; otherwise it is as it was.
+    /// keep (`SHF_GNU_RETAIN`), and its device code is gone; otherwise, and for shared libraries, it is as it was.
+    ///
+    /// The device code of all objects has to be in the images. The host may link any member of an archive: add it as a whole, by
+    /// [`Inputs::whole_archive`](crate::Inputs::whole_archive).
     ///
     /// ```
     /// use offload_link::{Images, RegisterOptions};
@@ -107,6 +111,10 @@ impl RegisterOptions {
     /// contradict themselves.
     pub fn host_object<'a>(&self, object: &'a [u8]) -> Result<Cow<'a, [u8]>, Error> {
         let Some(suffix) = &self.private_entries else { return Ok(Cow::Borrowed(object)) };
+        // Its kernels were registered when it was linked.
+        if is_shared(object) {
+            return Ok(Cow::Borrowed(object));
+        }
         // Linked for the device already.
         let mut renames = Renames::new().without_section(".llvm.offloading");
         let kinds = [OffloadKind::OPENMP, OffloadKind::CUDA, OffloadKind::HIP];
@@ -167,7 +175,7 @@ impl Images {
 
     /// Returns the arguments that a compiler which calls the host linker (`cc`, `clang`, `rustc -C link-arg=`, cargo's
     /// `cargo::rustc-link-arg=`) needs to link with [`object`](Self::object), in their order: those of
-    /// [`Module::compiler_args`], which says why; none with [`private entries`](RegisterOptions::with_private_entries). A linker that links itself does what these tell it: it keeps the sections whose
+    /// [`Module::compiler_args`], which says why; none with [`private entries`](RegisterOptions::with_private_entries) of LLVM 19 and later. A linker that links itself does what these tell it: it keeps the sections whose
     /// bounds the object refers to.
     ///
     /// ```

@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use byte_parts::Source;
 
+use super::archive::{self, MemberData};
 use super::elf_class::by_class;
+use super::elf_object;
 use super::embed::{HEAD_LEN, Kind, in_memory};
-use super::{archive, elf_object};
 use crate::error::{Error, ErrorKind};
 use crate::output::Output;
 
@@ -30,8 +31,8 @@ pub struct Renames {
 struct Rename {
     old: String,
     new: String,
-    /// `true` if only a section of relocations has it.
-    is_relocations: bool,
+    /// The start of the name, if only a section of relocations has it.
+    of_relocations: Option<&'static str>,
 }
 
 /// The starts of the names of sections with relocations, before the name of the section that they are for.
@@ -51,16 +52,16 @@ impl Renames {
         self.sections.extend(OF_RELOCATIONS.map(|start| Rename {
             old: format!("{start}{old}"),
             new: format!("{start}{new}"),
-            is_relocations: true,
+            of_relocations: Some(start),
         }));
-        self.sections.push(Rename { old, new, is_relocations: false });
+        self.sections.push(Rename { old, new, of_relocations: None });
         self
     }
 
     /// Gives all symbols of this name another one, defined or not.
     #[must_use]
     pub fn with_symbol(mut self, old: impl Into<String>, new: impl Into<String>) -> Self {
-        self.symbols.push(Rename { old: old.into(), new: new.into(), is_relocations: false });
+        self.symbols.push(Rename { old: old.into(), new: new.into(), of_relocations: None });
         self
     }
 
@@ -109,13 +110,14 @@ impl Renames {
         self.removed.iter().any(|removed| is_at(name, removed))
     }
 
-    /// Returns the new name of the section whose name, with a zero, these bytes start with.
-    pub(super) fn section(&self, name: &[u8], is_relocations: bool) -> Option<&[u8]> {
-        // A section with relocations may have a name that does not tell.
-        let mut renames = self.sections.iter();
-        renames
-            .find(|rename| is_at(name, &rename.old) && (is_relocations || !rename.is_relocations))
-            .map(|rename| rename.new.as_bytes())
+    /// Returns the new name of the section whose name, with a zero, these bytes start with. The name of one with relocations starts
+    /// like this.
+    pub(super) fn section(&self, name: &[u8], of_relocations: Option<&str>) -> Option<&[u8]> {
+        let has_kind = |rename: &&Rename| {
+            rename.of_relocations.is_none() || rename.of_relocations == of_relocations
+        };
+        let mut renames = self.sections.iter().filter(has_kind);
+        renames.find(|rename| is_at(name, &rename.old)).map(|rename| rename.new.as_bytes())
     }
 
     /// Returns the new name of the symbol whose name, with a zero, these bytes start with.
@@ -191,11 +193,13 @@ fn renamed_members(
 ) -> Result<Option<Output>, Error> {
     let mut edits = Vec::new();
     for member in archive::members(source, window)? {
-        let data = member.range;
-        if member.is_index {
-            check_index(&source.read_range(&data)?, renames)?;
-            continue;
-        }
+        let data = match member {
+            MemberData::Index(names) => {
+                check_index(&names, renames)?;
+                continue;
+            }
+            MemberData::Other(data) => data,
+        };
         let head = source.peek(&data, HEAD_LEN)?;
         if is_relocatable_elf(&head) {
             let edit = renamed(source, &data, renames);
@@ -212,10 +216,9 @@ fn renamed_members(
     archive::edit_archive(source, window, edits).map(Some)
 }
 
-/// Fails if the index of an archive has a symbol that gets another name.
-fn check_index(index: &[u8], renames: &Renames) -> Result<(), Error> {
-    // Its names follow each other, each with a zero.
-    let mut names = index.split_inclusive(|&byte| byte == 0);
+/// Fails if the index of an archive has a symbol that gets another name. The names have a zero each.
+fn check_index(names: &[u8], renames: &Renames) -> Result<(), Error> {
+    let mut names = names.split_inclusive(|&byte| byte == 0);
     match names.find(|name| renames.symbol(name).is_some()) {
         Some(name) => {
             let name = name.strip_suffix(&[0]).unwrap_or(name).escape_ascii();

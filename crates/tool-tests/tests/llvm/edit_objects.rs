@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use object_edit::{Renames, rename};
+use object_edit::{ErrorKind, Renames, rename};
 
 use crate::common::{self, data, extract, llvm, ls, new_command, stderr, tool};
 
@@ -430,6 +430,35 @@ fn names_change_as_objcopy_changes_them() {
                 assert!(sections.contains("llvm_offload_entries_of_a_crate"), "{what}: {sections}");
             }
         }
+    }
+}
+
+#[test]
+fn symbols_in_the_index_of_an_archive_keep_their_names() {
+    let place = Place::new();
+    place.hip("scale", "x86_64-pc-linux-gnu", &["--offload-new-driver", "-fgpu-rdc"], "scale.o");
+    place.hip("shift", "x86_64-pc-linux-gnu", &["--offload-new-driver", "-fgpu-rdc"], "shift.o");
+    for format in ["gnu", "bsd", "darwin", "coff"] {
+        let (archive, format) = (format!("{format}.a"), format!("--format={format}"));
+        place.llvm("llvm-ar", &[&format, "rcs", &archive, "scale.o", "shift.o"]);
+        let text = place.llvm("llvm-nm", &["--print-armap", "--quiet", &archive]);
+        let map = text.split("\n\n").next().unwrap();
+        let names: Vec<_> = map.lines().filter_map(|line| line.split_once(" in ")).collect();
+        assert!(names.len() > 3, "{archive}: {text}");
+        let bytes = place.bytes(&archive);
+        for (name, _) in &names {
+            let error = rename(&bytes, &Renames::new().with_symbol(*name, "other")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{archive}: {name}");
+            assert!(error.to_string().contains(&format!("symbol {name},")), "{archive}: {error}");
+        }
+        // The end of a name is another name, and so is `.rel` with `a.` after it.
+        let others = Renames::new().with_symbol(&names[0].0[1..], "other");
+        let others = others.with_section("a.llvm_offload_entries", "other");
+        assert!(matches!(rename(&bytes, &others), Ok(Cow::Borrowed(_))), "{archive}");
+        let section = Renames::new().with_section("llvm_offload_entries", "other");
+        fs::write(place.path("renamed.a"), rename(&bytes, &section).unwrap()).unwrap();
+        let sections = place.llvm("llvm-readelf", &["-SW", "renamed.a"]);
+        assert_eq!(sections.matches(" .relaother ").count(), 2, "{archive}: {sections}");
     }
 }
 

@@ -101,13 +101,26 @@ fn each_crate_registers_its_own_kernels() {
     let private = ["--private-entries", "private"];
     let one = ["-o", "images-one.o", "one.o"];
     assert_eq!(link(&place, &[&private[..], &one].concat()), "");
-    let two = ["-o", "images-two.o", "libtwo.a", "--whole-archive", "--print-link-args"];
+    let two = ["-o", "images-two.o", "libtwo.a", "--print-link-args"];
     // Entries are retained: the link of the program, which a library cannot tell what it needs, needs nothing.
     let printed = link(&place, &[&private[..], &two].concat());
     assert_eq!(printed, "");
     let archive = "-Wl,--whole-archive,private/libtwo.a,--no-whole-archive";
     let objects = ["private/one.o", "images-one.o", archive, "images-two.o", "runtime.o"];
     assert_eq!(registered(&objects, &printed), [&ENTRIES[..], &OTHER_ENTRIES]);
+    // In one registration, the images have the kernels of the archive, which nothing refers to but the program.
+    place.run(llvm("clang"), &["-shared", "-fPIC", "-o", "libthree.so", "runtime.o"]);
+    let all = ["-o", "images.o", "one.o", "libtwo.a", "libthree.so"];
+    link(&place, &[&["--private-entries", "all"], &all[..]].concat());
+    let kernels = place.run(tool("offload"), &["kernels", "--target", "gfx90a", "images.o"]);
+    let names = ["scale(float*, float)", "scale_two(float*, float)"];
+    assert!(names.iter().all(|name| kernels.contains(name)), "{kernels}");
+    let objects = ["all/one.o", "-Wl,--whole-archive,all/libtwo.a,--no-whole-archive"];
+    let objects = [&objects[..], &["images.o", "runtime.o"]].concat();
+    let both = [&ENTRIES[..], &OTHER_ENTRIES].concat();
+    assert_eq!(registered(&objects, ""), [both]);
+    let library = fs::read(place.path("libthree.so")).unwrap();
+    assert!(fs::read(place.path("all/libthree.so")).unwrap() == library);
     // Nothing is left to link for a device.
     let sections = place.run(llvm("llvm-readelf"), &["-SW", "private/one.o", "private/libtwo.a"]);
     assert!(!sections.contains(".llvm.offloading"), "{sections}");
@@ -130,6 +143,9 @@ fn private_entries_replace_no_input() {
         assert_eq!((output.status.code(), stderr(&output)), (Some(1), format!("{text}\n")));
     };
     fails(&[".", "one.o"], "offload: error: './one.o': this is an input: choose another directory");
+    std::os::unix::fs::symlink(place.path("other/one.o"), place.path("two.o")).unwrap();
+    let input = "offload: error: 'other/one.o': this is an input: choose another directory";
+    fails(&["other", "one.o", "two.o"], input);
     let twice = "offload: error: 'new/one.o': more than one output has this name";
     fails(&["new", "one.o", "other/one.o"], twice);
     assert!(fs::read(place.path("one.o")).unwrap() == before);

@@ -25,6 +25,25 @@ pub(super) fn is_index(name: &[u8]) -> bool {
     name == b"/" || name == b"/SYM64/" || name.starts_with(b"__.SYMDEF")
 }
 
+/// Returns the names in an index, each with a zero. `is_second` is true for the second index of a member's name, in Microsoft's
+/// form.
+pub(super) fn names<'i>(index: &'i [u8], name: &[u8], is_second: bool) -> Option<&'i [u8]> {
+    let start = match name {
+        b"/" if is_second => {
+            let table = microsoft(index)?.table;
+            let count = number(index.get(table.end..)?, 4, false)?;
+            // For each symbol the number of a member, in 16 bits.
+            self::table(index, table.end.checked_add(4)?, count, 2)?.end
+        }
+        b"/" => system_v(index, 4)?.table.end,
+        b"/SYM64/" => system_v(index, 8)?.table.end,
+        _ if index.is_empty() => 0,
+        b"__.SYMDEF_64" | b"__.SYMDEF_64 SORTED" => bsd(index, 8)?.table.end.checked_add(8)?,
+        _ => bsd(index, 4)?.table.end.checked_add(4)?,
+    };
+    index.get(start..)
+}
+
 /// Updates the offsets of moved members. `moved` maps old offsets to new ones.
 pub(super) fn update(
     source: &mut Source<'_>,

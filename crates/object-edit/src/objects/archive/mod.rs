@@ -101,22 +101,33 @@ pub fn edit_archive(
 }
 
 /// The data of a member, in the walked file.
-pub(super) struct MemberData {
-    pub(super) range: Range<u64>,
-    /// `true` for a table of symbols.
-    pub(super) is_index: bool,
+pub(super) enum MemberData {
+    /// The names in a table of symbols, each with a zero.
+    Index(Vec<u8>),
+    /// The place of all others.
+    Other(Range<u64>),
 }
 
-/// Returns where the data of all members lies.
+/// Returns the data of all members.
 pub(super) fn members(
     source: &mut Source<'_>,
     window: &Range<u64>,
 ) -> Result<Vec<MemberData>, Error> {
-    let data = |member: Member| MemberData {
-        range: absolute(window.start, &member.data),
-        is_index: index::is_index(&member.name),
-    };
-    Ok(read(source, window)?.into_iter().map(data).collect())
+    let mut found = Vec::new();
+    let mut is_second = false;
+    for member in read(source, window)? {
+        let range = absolute(window.start, &member.data);
+        if !index::is_index(&member.name) {
+            found.push(MemberData::Other(range));
+            continue;
+        }
+        let index = source.read_range(&range)?;
+        let names = index::names(&index, &member.name, is_second);
+        let names = names.ok_or_else(|| damaged(window, "the symbol index is cut short"))?;
+        found.push(MemberData::Index(names.to_vec()));
+        is_second = true;
+    }
+    Ok(found)
 }
 
 /// Choices of the archive's writer.

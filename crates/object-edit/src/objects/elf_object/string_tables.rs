@@ -75,8 +75,13 @@ struct New<'a> {
 impl<'a> New<'a> {
     /// Returns another name of a section.
     fn of_section(&self, section: &ElfSection) -> Option<&'a [u8]> {
-        let is_relocations = [SHT_REL, SHT_RELA, SHT_CREL].contains(&section.kind);
-        self.renames.section(rest(self.old, section.name.into()), is_relocations)
+        let of_relocations = match section.kind {
+            SHT_RELA => Some(".rela"),
+            SHT_REL => Some(".rel"),
+            SHT_CREL => Some(".crel"),
+            _ => None,
+        };
+        self.renames.section(rest(self.old, section.name.into()), of_relocations)
     }
 
     /// Returns another name of a symbol.
