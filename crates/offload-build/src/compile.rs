@@ -50,7 +50,9 @@ impl Job {
         }
         let plan = Plan::new(&inputs, &PlanOptions::default())?;
         let arguments = self.link_arguments.iter().map(DeviceArgument::new);
-        let has_libraries = !self.link_arguments.iter().any(|argument| argument == "-nogpulib");
+        let is_without =
+            |argument: &OsString| argument == "-nogpulib" || argument == "--no-offloadlib";
+        let has_libraries = !self.link_arguments.iter().any(is_without);
         let languages = self.files.iter().map(|(_, language)| *language).collect::<BTreeSet<_>>();
         let libraries = languages.into_iter().filter_map(Language::device_library);
         let libraries: Vec<_> = libraries.filter(|_| has_libraries).collect();

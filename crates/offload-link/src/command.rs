@@ -27,6 +27,9 @@ use crate::ptxas::PtxasOptions;
 /// Images for GPUs of AMD are linked by `ld.lld`, and those for GPUs of NVIDIA made by `ptxas`, if these were named; all others
 /// by `clang`.
 ///
+/// Clang's driver gives the link of OpenMP's code for GPUs the device runtime, `-lompdevice`; here it is an argument of
+/// [`ClangOptions::with_linker_arguments`] or [`LldOptions::with_argument`].
+///
 /// ```no_run
 /// use offload_link::{CommandLinker, Inputs, LldOptions, Plan, PlanOptions, PtxasOptions};
 ///
