@@ -151,12 +151,13 @@ impl<'a, 'r> HeaderReader<'a, 'r> {
 
 impl Read for HeaderReader<'_, '_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        if !self.budget.take(buf.len() as u64) {
-            return Err(io::Error::other("header tables overlap too much"));
-        }
         let ends_early = self.position < self.source.len() && !buf.is_empty();
         let error = match self.source.read_at(self.position, buf) {
             Ok(0) if ends_early => io::ErrorKind::UnexpectedEof.into(),
+            // What was read counts: a source may return less than is asked for, any number of times.
+            Ok(n) if !self.budget.take(n as u64) => {
+                return Err(io::Error::other("header tables overlap too much"));
+            }
             Ok(n) => {
                 // Bytes were read up to there.
                 self.position += n as u64;
@@ -211,6 +212,36 @@ mod tests {
                 headers.read_bytes_at_until(10..10_001, 0).map(<[u8]>::len)
             };
             assert_eq!(source.with_headers(&(0..10_001), read).unwrap(), Ok(9990));
+        }
+    }
+
+    /// A source that returns a byte at a time.
+    struct Slow(Cursor<Vec<u8>>);
+
+    impl Read for Slow {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let len = buf.len().min(1);
+            self.0.read(&mut buf[..len])
+        }
+    }
+
+    impl Seek for Slow {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+
+    #[test]
+    fn short_reads_cost_what_they_return() {
+        let data = b"name\0".repeat(20_000);
+        let all = 0..data.len() as u64;
+        let mut slow = Slow(Cursor::new(data));
+        let mut source = Source::new(&mut slow).unwrap();
+        for start in [0, 5, 50_000, 99_995] {
+            let until = |headers: Headers<'_, '_, '_>| {
+                headers.read_bytes_at_until(start..all.end, 0).map(<[u8]>::to_vec)
+            };
+            assert_eq!(source.with_headers(&all, until).unwrap(), Ok(b"name".to_vec()));
         }
     }
 
