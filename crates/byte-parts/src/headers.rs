@@ -181,6 +181,7 @@ impl Seek for HeaderReader<'_, '_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use std::io::Cursor;
 
     #[test]
@@ -233,11 +234,11 @@ mod tests {
 
     #[test]
     fn short_reads_cost_what_they_return() {
-        let data = b"name\0".repeat(20_000);
+        let data = b"name\0".repeat(600);
         let all = 0..data.len() as u64;
         let mut slow = Slow(Cursor::new(data));
         let mut source = Source::new(&mut slow).unwrap();
-        for start in [0, 5, 50_000, 99_995] {
+        for start in [0, 5, 2_995] {
             let until = |headers: Headers<'_, '_, '_>| {
                 headers.read_bytes_at_until(start..all.end, 0).map(<[u8]>::to_vec)
             };
