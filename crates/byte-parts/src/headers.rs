@@ -154,7 +154,7 @@ impl Read for HeaderReader<'_, '_> {
         let ends_early = self.position < self.source.len() && !buf.is_empty();
         let error = match self.source.read_at(self.position, buf) {
             Ok(0) if ends_early => io::ErrorKind::UnexpectedEof.into(),
-            // What was read counts: a source may return less than is asked for, any number of times.
+            // Only bytes that were read count: a source may return fewer than it is asked for, any number of times.
             Ok(n) if !self.budget.take(n as u64) => {
                 return Err(io::Error::other("header tables overlap too much"));
             }
