@@ -1,6 +1,5 @@
 //! `offload link`: links the device code of inputs, and registers it in one object.
 
-use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -189,20 +188,17 @@ fn suffix(sources: &[Payload]) -> io::Result<String> {
 
 /// Fails if the inputs with private entries would replace each other, the output or an input.
 fn check_private(directory: &Path, sources: &[Payload], output: &Path) -> io::Result<()> {
-    let mut names = BTreeSet::new();
-    for source in sources {
-        let name = file_name(source);
-        let path = directory.join(name);
-        let why = if sources.iter().any(|source| output::is_same(&path, source.path())) {
-            "this is an input: choose another directory"
-        } else if !names.insert(name) || output::is_same(&path, output) {
-            "more than one output has this name"
-        } else {
-            continue;
-        };
-        return Err(io::Error::other(format!("'{}': {why}", path.display())));
-    }
-    Ok(())
+    let paths: Vec<_> = sources.iter().map(|source| directory.join(file_name(source))).collect();
+    let new = || paths.iter().map(PathBuf::as_path);
+    let (path, why) = if let Some(path) = output::named_in(new(), sources.iter().map(Payload::path))
+    {
+        (path, "this is an input: choose another directory")
+    } else if let Some(path) = output::named_twice([output].into_iter().chain(new())) {
+        (path, "more than one output has this name")
+    } else {
+        return Ok(());
+    };
+    Err(io::Error::other(format!("'{}': {why}", path.display())))
 }
 
 /// Writes inputs with private entries into a directory, under their own names.

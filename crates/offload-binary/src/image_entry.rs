@@ -89,18 +89,10 @@ impl<'a> ImageEntry<'a> {
         V: AsRef<[u8]> + ?Sized,
     {
         let (key, value) = (Cow::Borrowed(key.as_ref()), Cow::Borrowed(value.as_ref()));
-        let Some(at) = self.strings.iter().position(|(known, _)| *known == key) else {
-            self.strings.push((key, value));
-            return self;
-        };
-        let mut index = 0;
-        self.strings.retain(|(known, _)| {
-            index += 1;
-            index <= at + 1 || *known != key
-        });
-        if let Some((_, old)) = self.strings.get_mut(at) {
-            *old = value;
-        }
+        let at = self.strings.iter().position(|(known, _)| *known == key);
+        self.strings.retain(|(known, _)| *known != key);
+        // The first one had this place, with no other before it.
+        self.strings.insert(at.unwrap_or(self.strings.len()), (key, value));
         self
     }
 

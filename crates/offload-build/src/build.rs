@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::compile::Job;
+use crate::compile::{Job, NO_LIBRARIES};
 use crate::error::{Error, ErrorKind};
 use crate::language::Language;
 
@@ -109,8 +109,9 @@ impl Build {
         // The library of another crate, or of another version, has another name.
         let (package, version) = (variable("CARGO_PKG_NAME")?, variable("CARGO_PKG_VERSION")?);
         let name = letters(&format!("{package}_{version}_{name}"));
-        let compiled = self.job()?.run(&directory, &name)?;
-        for line in self.lines(&directory, &name, &compiled.sources) {
+        let job = self.job()?;
+        let compiled = job.run(&directory, &name)?;
+        for line in self.lines(&job, &directory, &name, &compiled.sources) {
             println!("cargo::{line}");
         }
         Ok(())
@@ -146,7 +147,7 @@ impl Build {
         arguments.extend(link_arguments.iter().cloned());
         let is_common = |argument: &&OsString| {
             let text = argument.to_string_lossy();
-            COMMON.iter().any(|start| text.starts_with(start))
+            TOOLKITS.iter().chain(&NO_LIBRARIES).any(|start| text.starts_with(start))
         };
         link_arguments.extend(self.arguments.iter().filter(is_common).cloned());
         link_arguments.extend(self.link_arguments.iter().cloned());
@@ -157,33 +158,32 @@ impl Build {
         arguments.push(format!("--target={}", of_clang(&host)).into());
         arguments.push(format!("--offload-arch={}", self.gpus.join(",")).into());
         arguments.extend(self.arguments.iter().cloned());
+        let clang = self.compiler.clone().or_else(|| env::var_os("CLANG_PATH").map(PathBuf::from));
+        let language = |(path, language): &(PathBuf, Option<Language>)| {
+            (path.clone(), language.unwrap_or_else(|| Language::of(path)))
+        };
         Ok(Job {
-            files: self.languages().collect(),
-            clang: self.clang(),
+            files: self.files.iter().map(language).collect(),
+            clang: clang.unwrap_or_else(|| "clang".into()),
             arguments,
             link_arguments,
             host,
         })
     }
 
-    fn clang(&self) -> PathBuf {
-        let named = || env::var_os("CLANG_PATH").map(PathBuf::from);
-        self.compiler.clone().or_else(named).unwrap_or_else(|| "clang".into())
-    }
-
-    fn languages(&self) -> impl Iterator<Item = (PathBuf, Language)> {
-        self.files
-            .iter()
-            .map(|(path, language)| (path.clone(), language.unwrap_or_else(|| Language::of(path))))
-    }
-
     /// Returns what cargo is told.
-    fn lines(&self, directory: &Path, name: &str, sources: &BTreeSet<String>) -> Vec<String> {
+    fn lines(
+        &self,
+        job: &Job,
+        directory: &Path,
+        name: &str,
+        sources: &BTreeSet<String>,
+    ) -> Vec<String> {
         let mut lines = vec![
             format!("rustc-link-search=native={}", directory.display()),
             format!("rustc-link-lib=static:+whole-archive={name}"),
         ];
-        let languages: BTreeSet<_> = self.languages().map(|(_, language)| language).collect();
+        let languages: BTreeSet<_> = job.files.iter().map(|(_, language)| *language).collect();
         for language in languages {
             let toolkit = language.toolkit();
             lines.extend(toolkit.map(|(variable, ..)| format!("rerun-if-env-changed={variable}")));
@@ -195,17 +195,16 @@ impl Build {
                     let toolkit = env::var_os(variable).map_or_else(|| usual.into(), PathBuf::from);
                     Some(toolkit.join(below))
                 }
-                None => library_directory(&self.clang()),
+                None => library_directory(&job.clang),
             };
             let search = directory.iter();
             lines.extend(search.map(|path| format!("rustc-link-search=native={}", path.display())));
             let libraries = language.libraries().iter();
             lines.extend(libraries.map(|library| format!("rustc-link-lib=dylib={library}")));
         }
-        let is_cpp = self.languages().any(|(path, language)| language.is_cpp(&path));
+        let is_cpp = job.files.iter().any(|(path, language)| language.is_cpp(path));
         if is_cpp && !self.without_runtime {
-            let target = env::var("TARGET").unwrap_or_else(|_| String::new());
-            let library = if target.contains("bsd") { "c++" } else { "stdc++" };
+            let library = if job.host.contains("bsd") { "c++" } else { "stdc++" };
             lines.push(format!("rustc-link-lib=dylib={library}"));
         }
         let headers = self.headers.iter();
@@ -216,9 +215,8 @@ impl Build {
     }
 }
 
-/// The starts of arguments that are for all of clang's work.
-const COMMON: [&str; 5] =
-    ["--rocm-path", "--cuda-path", "--rocm-device-lib-path", "-nogpulib", "--no-offloadlib"];
+/// The starts of arguments that say where a toolkit is.
+const TOOLKITS: [&str; 3] = ["--rocm-path", "--cuda-path", "--rocm-device-lib-path"];
 
 /// Returns a triple of rustc as clang knows it.
 fn of_clang(triple: &str) -> String {
@@ -259,8 +257,11 @@ mod tests {
     fn cargo_is_told_what_to_link_and_when_to_build_again() {
         let build = Build::new().with_file("src/a.hip").with_file_of(Language::Hip, "b.cpp");
         let build = build.with_header("only/device.h");
+        let build = build.with_gpu("gfx90a").with_host("x86_64-unknown-linux-gnu");
+        let job = build.job().unwrap();
         let sources = ["b.cpp", "include/a.h", "src/a.hip"].map(str::to_owned).into();
-        let lines = build.clone().without_runtime().lines(Path::new("/out"), "kernels", &sources);
+        let lines =
+            build.clone().without_runtime().lines(&job, Path::new("/out"), "kernels", &sources);
         let expected = [
             "rustc-link-search=native=/out",
             "rustc-link-lib=static:+whole-archive=kernels",
@@ -272,7 +273,7 @@ mod tests {
             "rerun-if-env-changed=CLANG_PATH",
         ];
         assert_eq!(lines, expected);
-        let lines = build.lines(Path::new("/out"), "kernels", &sources);
+        let lines = build.lines(&job, Path::new("/out"), "kernels", &sources);
         for library in ["amdhip64", "stdc++"] {
             assert!(lines.contains(&format!("rustc-link-lib=dylib={library}")), "{lines:?}");
         }

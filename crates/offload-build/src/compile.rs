@@ -17,6 +17,9 @@ use offload_link::{
 use crate::error::{Error, ErrorKind};
 use crate::language::Language;
 
+/// Arguments that leave out libraries of device code.
+pub(crate) const NO_LIBRARIES: [&str; 2] = ["-nogpulib", "--no-offloadlib"];
+
 /// A build that is complete.
 pub(crate) struct Job {
     pub(crate) files: Vec<(PathBuf, Language)>,
@@ -49,25 +52,7 @@ impl Job {
             inputs.add(&path.to_string_lossy(), bytes)?;
         }
         let plan = Plan::new(&inputs, &PlanOptions::default())?;
-        let arguments = self.link_arguments.iter().map(DeviceArgument::new);
-        let is_without =
-            |argument: &OsString| argument == "-nogpulib" || argument == "--no-offloadlib";
-        let has_libraries = !self.link_arguments.iter().any(is_without);
-        let languages = self.files.iter().map(|(_, language)| *language).collect::<BTreeSet<_>>();
-        let libraries = languages.into_iter().filter_map(Language::device_library);
-        let libraries: Vec<_> = libraries.filter(|_| has_libraries).collect();
-        // Not for CPUs, where the host's library has all.
-        let for_gpus = ["amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"].into_iter();
-        let libraries = for_gpus.flat_map(|triple| {
-            libraries.iter().map(move |library| DeviceArgument::for_triple(triple, library))
-        });
-        let options =
-            ClangOptions::new().with_compiler_arguments(arguments).with_linker_arguments(libraries);
-        let mut linker = CommandLinker::new().with_clang(&self.clang, options);
-        if let Some(jobs) = env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()) {
-            linker = linker.with_jobs(jobs);
-        }
-        let images = plan.link(&mut linker.with_directory(directory))?;
+        let images = plan.link(&mut self.linker().with_directory(directory))?;
         let options = RegisterOptions::new(&self.host).with_private_entries(name);
         let registration = images.object(&options)?.ok_or_else(|| {
             let files: Vec<_> =
@@ -83,6 +68,25 @@ impl Job {
         let library = directory.join(format!("lib{name}.a"));
         write(&library, members).map_err(|error| Error::of_file(&library, error))?;
         Ok(Compiled { library, sources })
+    }
+
+    /// Returns the linker of device code, with the libraries that clang's driver gives it.
+    fn linker(&self) -> CommandLinker {
+        let arguments = self.link_arguments.iter().map(DeviceArgument::new);
+        let mut options = ClangOptions::new().with_compiler_arguments(arguments);
+        let is_without = |argument| NO_LIBRARIES.iter().any(|none| argument == none);
+        let is_openmp = self.files.iter().any(|(_, language)| *language == Language::OpenMp);
+        if is_openmp && !self.link_arguments.iter().any(is_without) {
+            // Not for CPUs, where the host's library has all.
+            let triples = ["amdgcn-amd-amdhsa", "nvptx64-nvidia-cuda"];
+            let runtime = |triple| DeviceArgument::for_triple(triple, "-lompdevice");
+            options = options.with_linker_arguments(triples.map(runtime));
+        }
+        let linker = CommandLinker::new().with_clang(&self.clang, options);
+        match env::var("NUM_JOBS").ok().and_then(|jobs| jobs.parse().ok()) {
+            Some(jobs) => linker.with_jobs(jobs),
+            None => linker,
+        }
     }
 
     /// Compiles a file to a host object with device code. Returns the files that it was made of, without headers of the system.

@@ -39,11 +39,6 @@ impl Language {
         self != Self::OpenMp || file.extension().is_none_or(|extension| extension != "c")
     }
 
-    /// Returns the library of device code that clang's driver gives to device links.
-    pub(crate) fn device_library(self) -> Option<&'static str> {
-        (self == Self::OpenMp).then_some("-lompdevice")
-    }
-
     /// Returns the libraries that programs with registered kernels of the language need.
     pub(crate) fn libraries(self) -> &'static [&'static str] {
         match self {

@@ -225,9 +225,16 @@ impl ClangOptions {
     }
 }
 
-/// Returns the contents of a response file, which `clang` and linkers read for an argument `@FILE`: these arguments, in quotes.
+/// Length up to which arguments are passed as they are.
+const MAX_LEN: usize = if cfg!(windows) { 30_000 } else { 120_000 };
+
+/// Returns the contents of a response file, which `clang` and linkers read for an argument `@FILE`: these arguments, in quotes. `None`
+/// if the system takes them as they are.
 #[must_use]
-pub fn response_file(arguments: &[OsString]) -> Vec<u8> {
+pub fn response_file(arguments: &[OsString]) -> Option<Vec<u8>> {
+    if arguments.iter().map(|word| word.len() + 1).sum::<usize>() <= MAX_LEN {
+        return None;
+    }
     let mut words = Vec::new();
     for word in arguments {
         words.push(b'"');
@@ -240,7 +247,7 @@ pub fn response_file(arguments: &[OsString]) -> Vec<u8> {
         }
         words.extend(b"\"\n");
     }
-    words
+    Some(words)
 }
 
 /// A command line that grows.

@@ -106,21 +106,21 @@ impl CommandLinker {
         self
     }
 
-    /// Returns the program for an image, and its arguments.
+    /// Returns the program for an image, its arguments, and `true` if it reads `@FILE`.
     fn call(
         &self,
         group: &Group<'_>,
         files: LinkFiles<'_>,
-    ) -> Result<(&Path, Vec<OsString>), Error> {
+    ) -> Result<(&Path, Vec<OsString>, bool), Error> {
         let is_nvptx = Triple::parse(group.target().triple()).is_nvptx();
         match (&self.lld, &self.ptxas) {
             (Some((lld, options)), _) if group.target().is_amdgpu() => {
-                Ok((lld, options.arguments(group, files)?))
+                Ok((lld, options.arguments(group, files)?, true))
             }
             (_, Some((ptxas, options))) if is_nvptx => {
-                Ok((ptxas, options.arguments(group, files)?))
+                Ok((ptxas, options.arguments(group, files)?, false))
             }
-            _ => Ok((&self.clang.0, self.clang.1.arguments(group, files))),
+            _ => Ok((&self.clang.0, self.clang.1.arguments(group, files), true)),
         }
     }
 }
@@ -149,8 +149,7 @@ impl DeviceLinker for CommandLinker {
             }
             let image = directory.0.join(format!("{number}.img"));
             let files = LinkFiles::new(&inputs, image.as_os_str());
-            let (program, arguments) = self.call(group, files)?;
-            let takes_files = self.ptxas.as_ref().is_none_or(|(ptxas, _)| ptxas != program);
+            let (program, arguments, takes_files) = self.call(group, files)?;
             let response = directory.0.join(format!("{number}.rsp"));
             links.push(Link { group, program, arguments, takes_files, response, image });
         }
@@ -178,8 +177,8 @@ impl Link<'_, '_> {
     /// Runs the program, and reads the image.
     fn run(&self) -> Result<Parts, Error> {
         let mut command = Command::new(self.program);
-        if self.takes_files && are_long(&self.arguments) {
-            let words = response_file(&self.arguments);
+        let words = response_file(&self.arguments).filter(|_| self.takes_files);
+        if let Some(words) = words {
             fs::write(&self.response, words).map_err(|error| of_file(&self.response, &error))?;
             let mut argument = OsString::from("@");
             argument.push(&self.response);
@@ -249,13 +248,6 @@ impl Drop for Directory {
 
 /// The longest name of a file, in characters: less than any system has.
 const MOST_NAME: usize = 150;
-
-/// Length up to which arguments are passed as they are.
-const MAX_LEN: usize = if cfg!(windows) { 30_000 } else { 120_000 };
-
-fn are_long(arguments: &[OsString]) -> bool {
-    arguments.iter().map(|word| word.len() + 1).sum::<usize>() > MAX_LEN
-}
 
 fn of_file(path: &Path, error: &io::Error) -> Error {
     Error::new(ErrorKind::Device, format!("{}: {error}", path.display()))

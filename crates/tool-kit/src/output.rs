@@ -527,11 +527,21 @@ pub fn is_same(a: &Path, b: &Path) -> bool {
 /// be named several times.
 pub fn named_twice<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Option<&'p Path> {
     let mut seen = BTreeSet::new();
-    // A missing path is a separate error later.
-    let key = |path: &Path| {
-        FilePlace::find(path).map_or_else(|_| Err(path.to_owned()), |place| Ok(place.key()))
-    };
     paths.into_iter().find(|path| Outputs::appears_late(path) && !seen.insert(key(path)))
+}
+
+/// Returns what two paths of one file have in common. A missing path is a separate error later.
+fn key(path: &Path) -> Result<(Id, OsString), PathBuf> {
+    FilePlace::find(path).map_or_else(|_| Err(path.to_owned()), |place| Ok(place.key()))
+}
+
+/// Returns the first path that names the same file as one of others, in any spelling.
+pub fn named_in<'p>(
+    paths: impl IntoIterator<Item = &'p Path>,
+    others: impl IntoIterator<Item = &'p Path>,
+) -> Option<&'p Path> {
+    let others: BTreeSet<_> = others.into_iter().map(key).collect();
+    paths.into_iter().find(|path| others.contains(&key(path)))
 }
 
 /// Returns an error of filling a file, with its name, unless the error has another.

@@ -11,9 +11,6 @@ use tool_kit::permissions::NewPermissions;
 use tool_kit::report::{self, reason};
 use tool_kit::style::text;
 
-/// Length up to which arguments are passed as they are.
-const MAX_LEN: usize = if cfg!(windows) { 30_000 } else { 120_000 };
-
 /// Runs programs, or shows them only.
 #[derive(Clone, Copy, Debug)]
 pub struct Programs {
@@ -41,11 +38,9 @@ impl Call {
     /// linkers read.
     pub(crate) fn run(&self, files: &Files) -> io::Result<()> {
         let mut command = Command::new(&self.program);
-        let len = self.arguments.iter().map(|word| word.len() + 1).sum::<usize>();
-        if len > MAX_LEN {
-            command.arg(self.response_file(files)?)
-        } else {
-            command.args(&self.arguments)
+        match offload_link::response_file(&self.arguments) {
+            Some(words) => command.arg(self.response_file(&words, files)?),
+            None => command.args(&self.arguments),
         };
         let why = match command.status() {
             Ok(status) if status.success() => return Ok(()),
@@ -59,11 +54,10 @@ impl Call {
 
 impl Call {
     /// Writes the arguments to a file, and returns the argument that names it.
-    fn response_file(&self, files: &Files) -> io::Result<OsString> {
-        let words = offload_link::response_file(&self.arguments);
+    fn response_file(&self, words: &[u8], files: &Files) -> io::Result<OsString> {
         let name = file_name(self.program.as_os_str());
         let path =
-            files.write(&name, ".rsp", NewPermissions::PLAIN, |file| file.write_all(&words))?;
+            files.write(&name, ".rsp", NewPermissions::PLAIN, |file| file.write_all(words))?;
         let mut argument = OsString::from("@");
         argument.push(path);
         Ok(argument)
