@@ -400,16 +400,20 @@ fn check_sections(before: &Elf<'_>, after: &Elf<'_>, complaints: &mut Complaints
                 ));
                 continue;
             }
-            // Only to the start of the file, or to where device code was or is.
+            // Only to the start of the file, to where another that may move was, or to where device code was or is.
             let first = before.loads().map(|load| load.address).min().unwrap();
             let near_headers = section_after.address < section.address.max(first + PAGE);
+            let in_another = before.sections.iter().any(|other| {
+                let addresses = other.address..other.address + other.size;
+                is_movable(other) && addresses.contains(&section_after.address)
+            });
             let in_device = device.iter().any(|range| range.contains(&section_after.address));
             let beside_device = after.loads().any(|load| {
                 let addresses = load.address..load.address + load.memory_size;
                 addresses.contains(&section_after.address)
                     && after.device().any(|device| addresses.contains(&device.address))
             });
-            if !near_headers && !in_device && !beside_device {
+            if !near_headers && !in_another && !in_device && !beside_device {
                 complaints.push(format!("{name}: moved to {:#x}", section_after.address));
             }
         }

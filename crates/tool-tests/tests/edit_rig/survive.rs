@@ -104,13 +104,11 @@ pub fn survival(like: &Linked, path: &Path) -> Survival {
     survival
 }
 
-/// patchelf 0.14 moves the dynamic section of a program at a fixed address to the start of the file where there is room,
-/// into a segment that cannot be written to. Linkers leave none; the edited file has some. It reads the
-/// zeros of `.bss` in programs of mold from the start of the file, which may be shorter.
+/// patchelf 0.14 reads the zeros of `.bss` in programs of mold from the start of the file, which may be shorter.
 fn is_ruined_by_patchelf(like: &Linked, tool: &str) -> bool {
-    let moves = ["patchelf --set-rpath", "patchelf --add-needed"].contains(&tool);
-    let reads_zeros = like.name.starts_with("exe-mold") && tool == "patchelf --set-interpreter";
-    like.shape == Shape::NoPie && (moves || reads_zeros)
+    like.name.starts_with("exe-mold")
+        && ["patchelf --set-rpath", "patchelf --add-needed", "patchelf --set-interpreter"]
+            .contains(&tool)
 }
 
 /// Returns the complaints about an edited file after the tools. `seen` is its behaviour before them, `before` the

@@ -158,6 +158,24 @@ fn links_lead_to_files_and_headings() {
 }
 
 #[test]
+fn pages_of_packages_have_no_links_out_of_them() {
+    let mut seen = 0;
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let directory = entry.unwrap().path();
+        let manifest = fs::read_to_string(directory.join("Cargo.toml")).unwrap();
+        if manifest.contains("\npublish = false") {
+            continue;
+        }
+        let readme = fs::read_to_string(directory.join("README.md")).unwrap();
+        for target in targets(&readme) {
+            assert!(!target.starts_with(".."), "{}: {target}", shown(&directory));
+        }
+        seen += 1;
+    }
+    assert!(seen > 20, "{seen} packages");
+}
+
+#[test]
 fn every_page_is_in_the_book() {
     let docs = root().join("docs");
     let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();

@@ -63,6 +63,14 @@ pub(super) struct Room {
     pub(super) base: u64,
 }
 
+/// The first units after a table, and where they go.
+struct Moves {
+    /// For each the new place; `None` if it leaves.
+    places: Vec<Option<u64>>,
+    /// The end of the last one that stays.
+    end: u64,
+}
+
 /// The places of the sections after a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Zone {
@@ -159,30 +167,58 @@ impl Room {
         if count > MOST_SEGMENTS as u64 {
             return None;
         }
-        let (mut near, mut far) = (Vec::new(), self.homeless.clone());
-        let mut at = table_end;
-        let mut rest = self.units.iter();
-        // Sections are moved that are in the way of the table, or of one that goes a little further.
-        loop {
-            let next = rest.as_slice().first().map_or(self.barrier, |unit| unit.place);
-            if at <= next.min(self.barrier) {
-                break;
+        let mut far = self.homeless.clone();
+        let all = || self.moves(table_end, &|_, unit| !unit.near);
+        let moves = self.smallest(table_end).or_else(all)?;
+        let mut near = Vec::new();
+        for (n, unit) in self.units.iter().enumerate() {
+            match moves.places.get(n) {
+                Some(None) => far.extend(&unit.sections),
+                Some(&Some(place)) => near.extend(unit.places(file, place)),
+                None => near.extend(unit.places(file, unit.place)),
             }
-            let unit = rest.next()?;
-            if !unit.near {
-                far.extend(&unit.sections);
-                continue;
-            }
-            let place = unit.fit(at)?;
-            at = place.end;
-            if at > FIRST_PAGE && at > unit.end() && unit.end() <= FIRST_PAGE {
-                return None;
-            }
-            near.extend(unit.places(file, place.start));
         }
         far.sort_unstable();
-        near.extend(rest.flat_map(|unit| unit.places(file, unit.place)));
         Some(Zone { near, far })
+    }
+
+    /// Returns the moves with which one unit leaves, the smallest in whose place the others fit. Into the gap that a
+    /// larger one leaves, patchelf before 0.19 moves the dynamic section of a program at a fixed address, and nothing
+    /// can write to it there.
+    fn smallest(&self, table_end: u64) -> Option<Moves> {
+        let units = self.units.iter().enumerate().filter(|(_, unit)| !unit.near);
+        let one = units.filter_map(|(n, unit)| {
+            let moves = self.moves(table_end, &|index, _| index == n)?;
+            // A later edit puts back what lies before it, and only that.
+            let fits = moves.places.len() == n + 1 && moves.end <= unit.end();
+            fits.then_some((unit.size, moves))
+        });
+        one.min_by_key(|(size, _)| *size).map(|(_, moves)| moves)
+    }
+
+    /// Moves the units that are in the way of the table, or of one that goes a little further; `None` if they have no
+    /// place.
+    fn moves(&self, table_end: u64, leaves: &dyn Fn(usize, &Unit) -> bool) -> Option<Moves> {
+        let mut moves = Moves { places: Vec::new(), end: table_end };
+        loop {
+            let n = moves.places.len();
+            let next = self.units.get(n).map_or(self.barrier, |unit| unit.place);
+            if moves.end <= next.min(self.barrier) {
+                return Some(moves);
+            }
+            let unit = self.units.get(n)?;
+            if leaves(n, unit) {
+                moves.places.push(None);
+                continue;
+            }
+            let place = unit.fit(moves.end)?;
+            let end = place.end;
+            if unit.near && end > FIRST_PAGE && end > unit.end() && unit.end() <= FIRST_PAGE {
+                return None;
+            }
+            moves.places.push(Some(place.start));
+            moves.end = end;
+        }
     }
 }
 
