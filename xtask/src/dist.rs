@@ -10,6 +10,7 @@ use std::process::Command;
 
 use crate::ci::Ci;
 use crate::files;
+use crate::install::Files;
 use crate::machine::{Place, has, is_x86_64_linux, need, variable};
 use crate::notices;
 use crate::process::{self, Result, Stop, command, lacking, read, succeeds, wrong};
@@ -134,7 +135,14 @@ impl Makers {
             process::run(unpack.args(files::of(&made)?).arg(&unpacked))?;
             process::run(command("mv").args(files::of(&made)?).arg(directory))?;
         }
-        self.fill(&tree, &wheel)?;
+        let programs: Vec<_> = PACKAGES
+            .iter()
+            .map(|package| programs_of(&wheel.join(package)))
+            .collect::<Result<_>>()?;
+        let runs = tree.join("bin/offload");
+        let (date, others) = (Some(self.date.clone()), vec![notices("cli").into()]);
+        Files { programs, runs, date, others }.install(&tree)?;
+        process::run(command("chmod -R u=rwX,go=rX").arg(&tree))?;
         self.make_tarball(&tree, &directory.join(format!("{}.tar.gz", self.name())))
     }
 
@@ -158,38 +166,6 @@ impl Makers {
             .arg("--out")
             .arg(directory);
         process::run(build.env("RUSTFLAGS", flags.join(" ").trim_end()))
-    }
-
-    /// Lays out the tarball: programs, completions, manual pages, documents.
-    fn fill(&self, tree: &Path, wheel: &Path) -> Result {
-        let (bin, share) = (tree.join("bin"), tree.join("share"));
-        // The drop-ins have the names of other tools: they are not in PATH by default.
-        for (package, directory) in PACKAGES.iter().zip([&bin, &tree.join("libexec/offload")]) {
-            fs::create_dir_all(directory)?;
-            for program in programs_of(&wheel.join(package))? {
-                process::run(command("install -m 755").arg(program).arg(directory))?;
-            }
-        }
-        let offload = bin.join("offload");
-        for (shell, path) in [
-            ("bash", "bash-completion/completions/offload"),
-            ("zsh", "zsh/site-functions/_offload"),
-            ("fish", "fish/vendor_completions.d/offload.fish"),
-        ] {
-            let path = share.join(path);
-            fs::create_dir_all(path.parent().unwrap_or(&share))?;
-            let mut completions = self.dated(Command::new(&offload));
-            fs::write(&path, read(completions.args(["completions", shell]))?)?;
-        }
-        let mut man = self.dated(Command::new(&offload));
-        process::run(man.args(["man", "--out"]).arg(share.join("man/man1")))?;
-        let documents = share.join("doc/offload");
-        fs::create_dir_all(&documents)?;
-        let files =
-            ["crates/cli/README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "NOTICE"];
-        let others = notices("cli");
-        process::run(command("install -m 644").args(files).arg(others).arg(documents))?;
-        process::run(command("chmod -R u=rwX,go=rX").arg(tree))
     }
 
     fn make_tarball(&self, tree: &Path, packed: &Path) -> Result {

@@ -6,6 +6,7 @@ mod ci;
 mod dist;
 mod files;
 mod fuzz;
+mod install;
 mod json;
 mod lit;
 mod llvm;
@@ -81,6 +82,12 @@ const PROGRAMS: &[Program] = &[
     ("api", "[--check]", "writes crates/*/public-api.txt", api::run),
     ("dist", "[--check | --again]", "builds the wheel and the tarball in target/dist", dist::run),
     ("forbid-unsafe", "[--fix]", "finds crates without #![forbid(unsafe_code)]", unsafe_code::run),
+    (
+        "install",
+        "PREFIX PROGRAMS [OFFLOAD]",
+        "installs programs, manual pages, completions",
+        install::run,
+    ),
     ("llvm-lit", "[--release 23] [NAME...]", "runs LLVM's own tests of our tools", lit::run),
     ("llvm-unpacked", "VERSION [DIRECTORY]", "fetches LLVM 23 or 24", unpacked::run),
     ("miri", "[--target TRIPLE] [CRATE...]", "runs tests under Miri", miri::run),
