@@ -525,7 +525,7 @@ fn frames_have_their_size() {
     if !cfg!(any(feature = "ruzstd-encoder", feature = "zstd")) {
         return;
     }
-    for len in [0, 9, 300, 70_000] {
+    for len in [0, 9, 300, if cfg!(miri) { 301 } else { 70_000 }] {
         let frame = Codec::Zstd.compress(&vec![7; len], 3).unwrap();
         assert_eq!(crate::zstd::content_size(&frame), Some(len as u64));
         assert_eq!(frame[4] & 4, 0, "no checksum");
