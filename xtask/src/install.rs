@@ -29,7 +29,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
     Files { programs, runs, date, others: Vec::new() }.install(Path::new(prefix))
 }
 
-/// What is installed.
+/// The files to install.
 pub(crate) struct Files {
     /// The programs of each package.
     pub programs: Vec<Vec<PathBuf>>,
