@@ -26,7 +26,7 @@ pub(crate) fn benches(c: &mut Criterion) {
             }
             // All images in one binary.
             let layout = offload_binary::layout(FormatVersion::V2, &entries).unwrap();
-            let first = layout.parts.iter().next();
+            let first = layout.parts().iter().next();
             let Some(Part::Bytes(header)) = first else { unreachable!("a header comes first") };
             group.bench_function(format!("parse {what}"), |b| {
                 b.iter(|| {

@@ -68,7 +68,7 @@ pub(super) fn rebuild(
         return Ok(None);
     }
     let layout = offload_binary::layout(binary.version(), &entries).map_err(malformed)?;
-    Ok(Some(filled(&layout.parts, &images)))
+    Ok(Some(filled(layout.parts(), &images)))
 }
 
 /// Returns an entry for the target that a bundle entry ID names.

@@ -276,8 +276,8 @@ fn image(
     format: FileFormat,
     read: &mut u64,
 ) -> io::Result<Option<Range<u64>>> {
-    let candidate =
-        device_code::Candidate { window: candidate.window.clone(), head, before: candidate.before };
+    let before = candidate.before;
+    let candidate = device_code::Candidate::new(candidate.window.clone(), head).with_before(before);
     lend(source, |source| device_code::extent(source, &candidate, format, read))
 }
 

@@ -54,7 +54,7 @@ impl<'p> ArchiveCopy<'p> {
         let members = self.planned.iter().enumerate().filter(|(_, planned)| is_member(planned));
         // Empty ones have no part.
         let mut members = members.filter(|(_, planned)| planned.size > 0);
-        for part in self.device.layout().parts.iter() {
+        for part in self.device.layout().parts().iter() {
             match part {
                 Part::Bytes(bytes) => copier.put(bytes)?,
                 // There are none: names and sizes have other padding.

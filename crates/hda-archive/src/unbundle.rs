@@ -215,7 +215,7 @@ impl Unbundling {
         let mut outs: Vec<_> = (writers.into_iter().zip(&self.archives).enumerate())
             .map(|(archive, (out, planned))| {
                 let out = BufWriter::with_capacity(1 << 16, out);
-                Out { archive, out, parts: planned.layout.parts.iter() }
+                Out { archive, out, parts: planned.layout.parts().iter() }
             })
             .collect();
         let targets = self.archives.iter().map(|archive| archive.target.clone()).collect();

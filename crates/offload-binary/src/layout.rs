@@ -135,12 +135,12 @@ fn push_binary(
         }
     }
     bytes.extend_from_slice(table.bytes());
-    layout.parts.push_bytes(&bytes);
-    layout.parts.pad_to(start + images_at);
+    layout.push_bytes(&bytes);
+    layout.pad_to(start + images_at);
     for (index, entry) in (first..).zip(entries) {
         layout.push_input(index, 0..entry.size);
     }
-    layout.parts.pad_to(end);
+    layout.pad_to(end);
     Ok(())
 }
 

@@ -336,7 +336,7 @@ fn read_more(error: &wrapper_ir::Error, containers: &[Parts], heads: &mut [Vec<u
 /// Returns a layout whose inputs are lists of parts themselves.
 fn filled(layout: &Layout, inputs: &[Parts]) -> Parts {
     let mut filled = Parts::new();
-    for part in layout.parts.iter() {
+    for part in layout.parts().iter() {
         match part {
             Part::Input(&input, range) => {
                 let parts = inputs.get(input);

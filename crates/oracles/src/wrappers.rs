@@ -295,7 +295,7 @@ fn check_layout(layout: &Layout, images: &[&[u8]], align: u64, magic: &[u8]) -> 
     layout.write_to(&mut written, images.iter().copied()).expect("memory can be written");
     assert!(written == bytes);
     let mut at = 0;
-    for part in layout.parts.iter() {
+    for part in layout.parts().iter() {
         let expected = match part {
             Part::Bytes(bytes) => bytes.to_vec(),
             Part::Zeros(count) => vec![0; count as usize],

@@ -125,6 +125,8 @@ impl<'a> OffloadEntry<'a> {
 /// For CUDA and HIP the low three bits are the type of a variable, the others are flags; bit 3 says that the device code
 /// declares the variable and does not define it. For OpenMP, bits 1 and 2 are for functions that construct and destroy
 /// variables (up to LLVM 17), bit 5 for virtual tables with functions that are called on devices (LLVM 22).
+///
+/// Exhaustive: it is the number that the format stores, and nothing else.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EntryFlags(pub u32);
 

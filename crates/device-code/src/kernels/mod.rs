@@ -125,6 +125,8 @@ impl KernelKind {
 }
 
 /// A number that a format may store as unknown.
+///
+/// Exhaustive: a number is stored, stored as unknown, or not stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stored {
     /// The format does not say.

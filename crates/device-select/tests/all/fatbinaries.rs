@@ -41,7 +41,7 @@ fn rule(asked: &str) -> Rule {
             id => wanted.push(Wanted::parse(id).unwrap()),
         }
     }
-    Rule::Keep { wanted, exact, drop_ptx }
+    Rule::keep(wanted).with_exact(exact).with_drop_ptx(drop_ptx)
 }
 
 /// Returns the positions of what stays, and of what goes although a GPU has nothing else.
@@ -127,7 +127,7 @@ fn each_fatbinary_is_judged_alone() {
 fn ptx_is_dropped_by_its_own_name() {
     let listing = listing(&[&["sm_80", "compute_80"]]);
     for (id, stays) in [("compute_80", [true, false]), ("sm_80", [false, false])] {
-        let rule = Rule::Drop { wanted: vec![Wanted::parse(id).unwrap()] };
+        let rule = Rule::drop([Wanted::parse(id).unwrap()]);
         let fates = rule.fates(listing.images());
         assert_eq!(fates.iter().map(device_select::Fate::stays).collect::<Vec<_>>(), stays, "{id}");
     }

@@ -133,7 +133,7 @@ impl Package {
             out.write_all(bytes)?;
             return out.flush();
         }
-        self.layout.parts.write_to(&mut Payloads(self.inputs.iter_mut().collect()), out)?;
+        self.layout.parts().write_to(&mut Payloads(self.inputs.iter_mut().collect()), out)?;
         out.flush()
     }
 }

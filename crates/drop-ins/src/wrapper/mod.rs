@@ -169,7 +169,7 @@ impl Wrapped {
         outputs.write_or_print(path, how, |file| match &layout {
             // From file to file the kernel copies.
             Some(layout) => {
-                layout.parts.write_to(&mut Payloads(inputs.iter_mut().collect()), file)?;
+                layout.parts().write_to(&mut Payloads(inputs.iter_mut().collect()), file)?;
                 file.flush()
             }
             None => {

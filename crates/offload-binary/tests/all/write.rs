@@ -34,7 +34,7 @@ fn write(version: FormatVersion, images: &[(ImageEntry<'_>, &[u8])]) -> Vec<u8> 
     }
 
     let mut offset = 0;
-    for part in layout.parts.iter() {
+    for part in layout.parts().iter() {
         if let &Part::Input(&index, ref range) = &part {
             assert_eq!(layout.offset(index), Some(offset));
             assert_eq!(layout.sizes()[index], len(images[index]));

@@ -73,7 +73,7 @@ fn containers_print_lengths() {
 
     let layout = bundle_format::layout([("host-x86_64-unknown-linux-gnu-", size)], 1).unwrap();
     check("Layout", &layout);
-    check("Parts", &layout.parts);
+    check("Parts", layout.parts());
     let bundle = layout.to_vec(&[&image[..]]).unwrap();
     check("Bundle", &Bundle::parse(&bundle).unwrap());
     check_each("bundle_format::Entry", Bundle::parse(&bundle).unwrap().entries());

@@ -37,6 +37,7 @@ mod edit;
 #[cfg(unix)]
 mod edit_faults;
 mod errors;
+mod exhaustive;
 #[cfg(target_os = "linux")]
 #[path = "../faults/mod.rs"]
 mod faults;

@@ -79,7 +79,7 @@ fn only_sizes_matter_until_it_is_written() {
         module.unwrap().bitcode().unwrap()
     });
     assert_eq!(format!("{:?}", layouts[0]), format!("{:?}", layouts[1]));
-    let parts: Vec<_> = layouts[0].parts.iter().collect();
+    let parts: Vec<_> = layouts[0].parts().iter().collect();
     let [Part::Bytes(_), Part::Input(0, image), Part::Bytes(_)] = &parts[..] else { panic!() };
     assert_eq!(*image, 0..5);
 }

@@ -281,7 +281,7 @@ fn large_images_are_in_large_sections() {
     // Section headers end the file: flags at 8, size at 32.
     let is_large = |triple, kind, size: u64| {
         let layout = object(triple, kind, size).unwrap();
-        let Some(Part::Bytes(end)) = layout.parts.iter().last() else { panic!() };
+        let Some(Part::Bytes(end)) = layout.parts().iter().last() else { panic!() };
         let headers = end.rchunks_exact(64).filter(|header| header[32..40] == size.to_le_bytes());
         let flags = headers.map(|header| u64::from_le_bytes(header[8..16].try_into().unwrap()));
         flags.fold(0, |all, flags| all | flags) & LARGE != 0

@@ -52,7 +52,7 @@ fn nanoseconds_per_entry(size: u64) -> Result<f64, Box<dyn Error>> {
         })
         .collect();
     let layout = offload_binary::layout(FormatVersion::V2, &entries)?;
-    let Some((_, Part::Bytes(header))) = layout.parts.at(0) else {
+    let Some((_, Part::Bytes(header))) = layout.parts().at(0) else {
         return Err("no header".into());
     };
     let mut seconds = Vec::new();
