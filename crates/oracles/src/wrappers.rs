@@ -48,7 +48,7 @@ fn entries(u: &mut Unstructured<'_>) -> Result<()> {
             1 => OffloadEntry::variable(name, symbol, u.arbitrary()?),
             2 => OffloadEntry::managed(name, symbol, u.arbitrary::<&str>()?, u.arbitrary()?, 8),
             _ => OffloadEntry::kernel(name, symbol)
-                .flags(EntryFlags(u.arbitrary()?))
+                .flags(EntryFlags::from_bits_retain(u.arbitrary()?))
                 .data(u.arbitrary()?),
         };
         module = module.entry(entry);

@@ -125,10 +125,8 @@ impl<'a> OffloadEntry<'a> {
 /// For CUDA and HIP the low three bits are the type of a variable, the others are flags; bit 3 says that the device code
 /// declares the variable and does not define it. For OpenMP, bits 1 and 2 are for functions that construct and destroy
 /// variables (up to LLVM 17), bit 5 for virtual tables with functions that are called on devices (LLVM 22).
-///
-/// Exhaustive: it is the number that the format stores, and nothing else.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct EntryFlags(pub u32);
+pub struct EntryFlags(u32);
 
 impl EntryFlags {
     /// A kernel, or a variable without special properties.
@@ -151,6 +149,18 @@ impl EntryFlags {
     pub const OPENMP_INDIRECT: Self = Self(1 << 3);
     /// OpenMP: requirements, no function or variable. [`OffloadEntry::requires`] sets it.
     pub(crate) const OPENMP_REQUIRES: Self = Self(1 << 4);
+
+    /// Returns the flags with these bits, known or not.
+    #[must_use]
+    pub const fn from_bits_retain(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// Returns all bits.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
 }
 
 impl BitOr for EntryFlags {

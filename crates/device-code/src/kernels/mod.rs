@@ -31,7 +31,7 @@ pub use list::{
 };
 pub use measure::Measure;
 pub use occupancy::{Occupancy, RegisterLimits};
-pub use rule::KernelRule;
+pub use rule::{KernelRule, NotARule};
 
 /// The kernels of an image.
 #[derive(Clone, Debug)]

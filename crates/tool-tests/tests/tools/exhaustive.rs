@@ -11,7 +11,7 @@ const REASON: &str = "/// Exhaustive: ";
 
 /// The public types of a source that callers can build or match as a whole.
 struct Types<'t> {
-    /// Number of types, of those that can grow, too.
+    /// Types in total, with and without attribute or reason.
     count: usize,
     /// Types without attribute and reason: the number of the line, from 1, and the line.
     silent: Vec<(usize, &'t str)>,

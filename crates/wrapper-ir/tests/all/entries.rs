@@ -254,7 +254,8 @@ fn malformed_names_are_errors() {
 #[test]
 fn entries_that_no_runtime_registers_are_errors() {
     let found = |kind, abi, entry| entries(kind, abi, LINUX).entry(entry).module().err();
-    let variable = |flags| OffloadEntry::variable("a", "a", 4).flags(EntryFlags(flags));
+    let variable =
+        |flags| OffloadEntry::variable("a", "a", 4).flags(EntryFlags::from_bits_retain(flags));
     let managed = || OffloadEntry::managed("a", "a", "b", 4, 4);
     for (kind, abi, entry, flags) in [
         (OffloadKind::HIP, Abi::Current, variable(4), 4),
