@@ -43,7 +43,7 @@ impl<'p> ArchiveCopy<'p> {
     /// # Errors
     ///
     /// [`NoCode`](crate::ErrorKind::NoCode) if the input has no code for the target, unless
-    /// [that is allowed](crate::Unbundling::allow_missing); [`Changed`](crate::ErrorKind::Changed),
+    /// [that is allowed](crate::Unbundling::with_allow_missing); [`Changed`](crate::ErrorKind::Changed),
     /// [`Read`](crate::ErrorKind::Read), [`Write`](crate::ErrorKind::Write).
     pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, out: W) -> Result<(), Error> {
         self.device.check(self.allow_missing)?;

@@ -31,10 +31,10 @@ use crate::wire::{
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let image = b"\x7fELF...";
 /// let entry = ImageEntry::new(7)
-///     .image_kind(ImageKind::OBJECT)
-///     .offload_kind(OffloadKind::HIP)
-///     .string("arch", "gfx90a")
-///     .string("triple", "amdgcn-amd-amdhsa");
+///     .with_image_kind(ImageKind::OBJECT)
+///     .with_offload_kind(OffloadKind::HIP)
+///     .with_string("arch", "gfx90a")
+///     .with_string("triple", "amdgcn-amd-amdhsa");
 /// let layout = layout(FormatVersion::V1, &[entry])?;
 /// assert_eq!((layout.offset(0), layout.size()), (Some(144), 152));
 ///

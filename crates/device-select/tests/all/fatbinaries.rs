@@ -21,7 +21,7 @@ fn fatbin(entries: &[&str]) -> Vec<u8> {
         };
         let architecture = Architecture::from_name(&format!("sm_{number}")).unwrap();
         let entry = NewEntry::new(kind, architecture, entry.as_bytes());
-        fatbin.add(&entry.compression(Compression::Lz4(3))).unwrap();
+        fatbin.add(&entry.with_compression(Compression::Lz4(3))).unwrap();
     }
     fatbin.to_vec().unwrap()
 }
@@ -141,9 +141,9 @@ fn images_that_are_compressed_as_one_are_entries() {
         NewEntry::new(kind, architecture, old_cubin(sm.into()))
     };
     let images = [75, 80, 86].map(|sm| code(Kind::ELF, sm));
-    let several = NewEntry::concatenated(&images).unwrap().compression(Compression::Lz4(3));
+    let several = NewEntry::concatenated(&images).unwrap().with_compression(Compression::Lz4(3));
     let mut fatbin = NewFatbin::new();
-    fatbin.add(&code(Kind::PTX, 80).compression(Compression::Lz4(3))).unwrap();
+    fatbin.add(&code(Kind::PTX, 80).with_compression(Compression::Lz4(3))).unwrap();
     fatbin.add(&several).unwrap();
     let file = fatbin.to_vec().unwrap();
     let listing = fat_object::list(Cursor::new(&file), &Options::default()).unwrap();

@@ -73,8 +73,8 @@ impl Package {
                 let (input, head) = Payload::open(&path, max, 4)?;
                 let name = String::from_utf8_lossy(file);
                 let mut entry = ImageEntry::new(input.size())
-                    .image_kind(llvm::image_kind(release, &head, &name))
-                    .offload_kind(spec.kind().unwrap_or(offload_binary::OffloadKind::NONE));
+                    .with_image_kind(llvm::image_kind(release, &head, &name))
+                    .with_offload_kind(spec.kind().unwrap_or(offload_binary::OffloadKind::NONE));
                 entry.strings.clone_from(&strings);
                 entries.push(entry);
                 inputs.push(input);
