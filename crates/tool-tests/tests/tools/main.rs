@@ -37,7 +37,6 @@ mod edit;
 #[cfg(unix)]
 mod edit_faults;
 mod errors;
-mod exhaustive;
 #[cfg(target_os = "linux")]
 #[path = "../faults/mod.rs"]
 mod faults;
@@ -60,6 +59,7 @@ mod odd_files;
 mod packager;
 mod packages;
 mod promises;
+mod public_api;
 mod records;
 mod roc_obj;
 mod shrink;

@@ -1,5 +1,6 @@
-//! Types of libraries can grow: a public enum, and a public struct with public fields or without any, is `#[non_exhaustive]`, or a
-//! paragraph of its documentation starts with `Exhaustive:` and says why callers may build and match all of it.
+//! The public API of libraries. Types can grow: a public enum, and a public struct with public fields or without any, is
+//! `#[non_exhaustive]`, or a paragraph of its documentation starts with `Exhaustive:` and says why callers may build and match all of it.
+//! Builders are named alike.
 
 use std::fs;
 use std::path::Path;
@@ -59,10 +60,23 @@ fn types(text: &str) -> Types<'_> {
     Types { count, silent }
 }
 
-#[test]
-fn types_of_libraries_can_grow_or_say_why_not() {
+/// Returns the names of methods that take `self` and more and give it back changed, with whether the rule allows them.
+fn setters(text: &str) -> Vec<(&str, bool)> {
+    let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let methods = text.match_indices("pub fn ").filter_map(|(at, word)| {
+        let signature = text[at + word.len()..].split('{').next()?;
+        let (arguments, result) = signature.rsplit_once("->")?;
+        let takes = arguments.contains("mut self,") && !arguments.contains("&mut self");
+        let is_setter = takes && result.contains("Self");
+        let name = signature.split(['(', '<']).next().filter(|_| is_setter)?;
+        Some((name, name.starts_with("with_") || name.starts_with("without_")))
+    });
+    methods.collect()
+}
+
+/// Calls a function with the place and the text of each source of the libraries.
+fn each_source(mut call: impl FnMut(String, &str)) {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let (mut count, mut silent) = (0, Vec::new());
     for entry in fs::read_dir(&crates).unwrap() {
         let path = entry.unwrap().path();
         let manifest = fs::read_to_string(path.join("Cargo.toml")).unwrap();
@@ -74,17 +88,37 @@ fn types_of_libraries_can_grow_or_say_why_not() {
             machine::sources(&path.join("src"), &mut files);
         }
         for file in files {
-            let text = fs::read_to_string(&file).unwrap();
-            let found = types(&text);
-            count += found.count;
-            let place = file.strip_prefix(&crates).unwrap().display();
-            silent.extend(found.silent.iter().map(|(at, line)| format!("{place}:{at}: {line}")));
+            let place = file.strip_prefix(&crates).unwrap().display().to_string();
+            call(place, &fs::read_to_string(&file).unwrap());
         }
     }
+}
+
+#[test]
+fn types_of_libraries_can_grow_or_say_why_not() {
+    let (mut count, mut silent) = (0, Vec::new());
+    each_source(|place, text| {
+        let found = types(text);
+        count += found.count;
+        silent.extend(found.silent.iter().map(|(at, line)| format!("{place}:{at}: {line}")));
+    });
     silent.sort();
     assert!(count > 150, "{count}: the sources were not understood");
     let what = "types that are neither `#[non_exhaustive]` nor say `Exhaustive: ...`";
     assert!(silent.is_empty(), "{what}:\n{}", silent.join("\n"));
+}
+
+#[test]
+fn builders_are_named_alike() {
+    let (mut count, mut others) = (0, Vec::new());
+    each_source(|place, text| {
+        for (name, is_allowed) in setters(text) {
+            count += 1;
+            others.extend((!is_allowed).then(|| format!("{place}: {name}")));
+        }
+    });
+    assert!(count > 100, "{count}: the sources were not understood");
+    assert!(others.is_empty(), "builders that are not `with_NAME`:\n{}", others.join("\n"));
 }
 
 #[test]
@@ -135,4 +169,19 @@ mod tests {
         lines,
         ["pub struct C(pub u8);", "pub struct Unit;", "pub struct E(", "pub enum H<T> {"]
     );
+}
+
+#[test]
+fn signatures_are_understood() {
+    let text = "
+    pub fn with_a(mut self, a: u8) -> Self {
+    pub fn b<T: Into<u8>>(
+        mut self,
+        b: T,
+    ) -> Option<Self> {
+    pub fn c(mut self) -> Self {
+    pub fn d(&mut self, d: u8) -> Self {
+    fn e(mut self, e: u8) -> Self {
+";
+    assert_eq!(setters(text), [("with_a", true), ("b", false)]);
 }
