@@ -16,7 +16,7 @@ pub(crate) fn benches(c: &mut Criterion) {
         let entries: Vec<_> = (0..count).map(|n| (entry_id(n), 1 << 20)).collect();
         let entries = || entries.iter().map(|(id, size)| (id, *size));
         let layout = bundle_format::layout(entries(), 4096).unwrap();
-        let Some((_, Part::Bytes(header))) = layout.parts.at(0) else { unreachable!() };
+        let Some((_, Part::Bytes(header))) = layout.parts().at(0) else { unreachable!() };
         group.throughput(Throughput::Elements(count as u64));
         group.bench_function(format!("parse {count} entries"), |b| {
             b.iter(|| {

@@ -1,6 +1,6 @@
 use std::hint::black_box;
 
-use ccob::{Header, MAX_UNCOMPRESSED, Method, WriteOptions, compress, decompress, hash};
+use ccob::{Header, Method, ReadOptions, WriteOptions, compress, decompress, hash};
 use criterion::{Criterion, Throughput};
 
 pub(crate) fn benches(c: &mut Criterion) {
@@ -23,7 +23,9 @@ pub(crate) fn benches(c: &mut Criterion) {
             b.iter(|| compress(black_box(&code), &options).unwrap().len());
         });
         group.bench_function(format!("decompress 4 MiB, {codec}"), |b| {
-            b.iter(|| decompress(black_box(&compressed), MAX_UNCOMPRESSED).unwrap().data.len());
+            b.iter(|| {
+                decompress(black_box(&compressed), &ReadOptions::default()).unwrap().data.len()
+            });
         });
     }
     group.finish();

@@ -38,7 +38,7 @@ pub(crate) fn benches(c: &mut Criterion) {
     };
     let block = |code: &[u8]| {
         let entry =
-            NewEntry::new(Kind::ELF, architecture(90), code).compression(Compression::Lz4(3));
+            NewEntry::new(Kind::ELF, architecture(90), code).with_compression(Compression::Lz4(3));
         let mut fatbin = NewFatbin::new();
         fatbin.add(&entry).unwrap();
         let fatbin = fatbin.to_vec().unwrap();
@@ -63,7 +63,9 @@ pub(crate) fn benches(c: &mut Criterion) {
                 let mut fatbin = NewFatbin::new();
                 for (sm, cubin) in SMS.iter().zip(&cubins) {
                     let entry = NewEntry::cubin(architecture(*sm), black_box(cubin)).unwrap();
-                    fatbin.add(&entry.flags(Flags::LINUX).compression(compression)).unwrap();
+                    fatbin
+                        .add(&entry.with_flags(Flags::LINUX).with_compression(compression))
+                        .unwrap();
                 }
                 fatbin.to_vec().unwrap().len()
             });

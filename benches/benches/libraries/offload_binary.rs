@@ -14,8 +14,8 @@ pub(crate) fn benches(c: &mut Criterion) {
             let entries: Vec<_> = archs
                 .iter()
                 .map(|arch| {
-                    let entry = ImageEntry::new(size).string("triple", "amdgcn-amd-amdhsa");
-                    entry.string("arch", arch).offload_kind(OffloadKind::HIP)
+                    let entry = ImageEntry::new(size).with_string("triple", "amdgcn-amd-amdhsa");
+                    entry.with_string("arch", arch).with_offload_kind(OffloadKind::HIP)
                 })
                 .collect();
             let what = format!("{count} x {} KiB", size >> 10);
@@ -26,7 +26,7 @@ pub(crate) fn benches(c: &mut Criterion) {
             }
             // All images in one binary.
             let layout = offload_binary::layout(FormatVersion::V2, &entries).unwrap();
-            let first = layout.parts.iter().next();
+            let first = layout.parts().iter().next();
             let Some(Part::Bytes(header)) = first else { unreachable!("a header comes first") };
             group.bench_function(format!("parse {what}"), |b| {
                 b.iter(|| {
@@ -39,8 +39,9 @@ pub(crate) fn benches(c: &mut Criterion) {
     }
     let image = super::machine_code(1 << 20);
     let images = [&image[..]; 8];
-    let entries = images
-        .map(|image| ImageEntry::new(image.len() as u64).string("triple", "amdgcn-amd-amdhsa"));
+    let entries = images.map(|image| {
+        ImageEntry::new(image.len() as u64).with_string("triple", "amdgcn-amd-amdhsa")
+    });
     let layout = offload_binary::layout(FormatVersion::V1, &entries).unwrap();
     group.throughput(Throughput::Bytes(layout.size()));
     group.bench_function("write 8 MiB", |b| {

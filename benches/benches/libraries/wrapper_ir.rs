@@ -9,7 +9,7 @@ pub(crate) fn benches(c: &mut Criterion) {
         let image = super::machine_code(size);
         let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
         let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target);
-        let module = wrapper.images([Image::from_bytes(&image)]).module().unwrap();
+        let module = wrapper.with_images([Image::from_bytes(&image)]).module().unwrap();
         let images = [&image[..]];
         group.throughput(Throughput::Bytes(size as u64));
         group.bench_function(format!("LLVM IR, {name}"), |b| {

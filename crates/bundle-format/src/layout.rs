@@ -99,9 +99,9 @@ pub fn layout<Id: AsRef<[u8]>>(
         offsets.push(offset);
     }
     let mut layout = Layout::new(entries.iter().map(|(_, size)| *size));
-    layout.parts.push_bytes(&header);
+    layout.push_bytes(&header);
     for ((index, (_, size)), offset) in entries.iter().enumerate().zip(offsets) {
-        layout.parts.pad_to(offset);
+        layout.pad_to(offset);
         layout.push_input(index, 0..*size);
     }
     Ok(layout)

@@ -1,5 +1,6 @@
-/// Error about the inputs of an output. Exhaustive, so that a format can translate it into errors of its own.
+/// Error about the inputs of an output.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The number of inputs is not the planned one.
     #[error("expected {expected} inputs, found {found}")]

@@ -11,8 +11,7 @@ use crate::parts::Parts;
 /// Inputs are numbered from 0. Parts of an input come in ascending order of inputs, so that each can be a stream that is
 /// read once; an input may be left out, or taken in part. Every offset is known before a byte of an input is read.
 pub struct Layout {
-    /// The output.
-    pub parts: Parts,
+    parts: Parts,
     sizes: Vec<u64>,
     /// Start of each input in the output, once it is placed.
     offsets: Vec<Option<u64>>,
@@ -33,6 +32,27 @@ impl Layout {
             offset.get_or_insert(self.parts.size());
         }
         self.parts.push_input(input, range);
+    }
+
+    /// Appends bytes.
+    pub fn push_bytes(&mut self, bytes: &[u8]) {
+        self.parts.push_bytes(bytes);
+    }
+
+    /// Appends zeros.
+    pub fn push_zeros(&mut self, count: u64) {
+        self.parts.push_zeros(count);
+    }
+
+    /// Appends zeros up to an offset in the output, if it is shorter.
+    pub fn pad_to(&mut self, offset: u64) {
+        self.parts.pad_to(offset);
+    }
+
+    /// Returns the output.
+    #[must_use]
+    pub fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// Returns the size of the output in bytes.

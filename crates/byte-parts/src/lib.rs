@@ -13,9 +13,9 @@
 //! use byte_parts::Layout;
 //!
 //! let mut layout = Layout::new([3, 2]);
-//! layout.parts.push_bytes(b"<");
+//! layout.push_bytes(b"<");
 //! layout.push_input(0, 0..3);
-//! layout.parts.pad_to(6);
+//! layout.pad_to(6);
 //! layout.push_input(1, 0..2);
 //! assert_eq!((layout.offset(1), layout.size()), (Some(6), 8));
 //! assert_eq!(layout.to_vec(&[b"abc", b"de"])?, b"<abc\0\0de");

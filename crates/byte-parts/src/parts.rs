@@ -7,6 +7,8 @@ use crate::error::Error;
 use crate::{internal, len_of};
 
 /// One part of an output.
+///
+/// Exhaustive: a new kind of part must stop the build of each writer, which would leave it out.
 #[derive(PartialEq)]
 pub enum Part<'a, I = usize> {
     /// These bytes.

@@ -9,6 +9,7 @@ pub const LEB128_MAX: usize = 5;
 
 /// The start of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Head {
     /// Its kind.
     pub id: u8,

@@ -129,7 +129,7 @@ impl Layout {
         inputs: impl IntoIterator<Item = R>,
     ) -> Result<(), WriteError> {
         let mut streams = Streams::new(self.sizes(), inputs);
-        self.parts.write_to(&mut streams, &mut out)?;
+        self.parts().write_to(&mut streams, &mut out)?;
         streams.finish()?;
         out.flush().map_err(WriteError::Write)
     }

@@ -8,13 +8,7 @@ use core::fmt;
 
 use codecs::Input;
 
-use crate::{Error, ErrorKind, Header, Method};
-
-/// A limit for the size that a compressed bundle may expand to, where the caller has none of its own: 2 GiB.
-///
-/// A container of a few kilobytes may honestly expand to gigabytes, so the limit is the caller's choice: `max`, in bytes.
-/// It is checked before anything is allocated.
-pub const MAX_UNCOMPRESSED: u64 = 2 << 30;
+use crate::{Error, ErrorKind, Header, Method, ReadOptions};
 
 /// The result of [`decompress`].
 #[non_exhaustive]
@@ -28,7 +22,7 @@ pub struct Decompressed {
     pub header: Header,
 }
 
-/// Decompresses the container that `data` starts with, and verifies its hash.
+/// Decompresses the container that `data` starts with, and verifies its hash unless the options say otherwise.
 ///
 /// `data` may continue after the container, with padding or another one:
 /// [`Decompressed::consumed`] says where. A container of version 2 or 3 ends where its total size
@@ -47,8 +41,12 @@ pub struct Decompressed {
 /// [`Memory`](ErrorKind::Memory); and for payloads that are damaged or do not fit the header of
 /// [`Stream`](ErrorKind::Stream), [`EndsEarly`](ErrorKind::EndsEarly), [`TrailingData`](ErrorKind::TrailingData),
 /// [`Size`](ErrorKind::Size), [`Output`](ErrorKind::Output) and [`Hash`](ErrorKind::Hash).
-pub fn decompress(data: &[u8], max: u64) -> Result<Decompressed, Error> {
-    verified(data, max, None)
+pub fn decompress(data: &[u8], options: &ReadOptions) -> Result<Decompressed, Error> {
+    if options.verify_hash {
+        verified(data, options, None)
+    } else {
+        decode(data, options, &mut |_| {})
+    }
 }
 
 /// Decompresses as [`decompress`] does, and calls `grown` with the data so far while it grows, and once with all
@@ -63,21 +61,26 @@ pub fn decompress(data: &[u8], max: u64) -> Result<Decompressed, Error> {
 /// Errors of [`decompress`].
 pub fn decompress_growing(
     data: &[u8],
-    max: u64,
+    options: &ReadOptions,
     grown: &mut dyn FnMut(&[u8]),
 ) -> Result<Decompressed, Error> {
-    verified(data, max, Some(grown))
+    if options.verify_hash {
+        return verified(data, options, Some(grown));
+    }
+    let decompressed = decode(data, options, grown)?;
+    grown(&decompressed.data);
+    Ok(decompressed)
 }
 
 /// Decompresses as [`decompress`] does, but returns the data while a second thread still hashes it. Needs feature
 /// `std`.
 ///
-/// Discard everything derived from the data if [`HashCheck::finish`] fails.
+/// Discard everything derived from the data if [`HashCheck::finish`] fails. The hash is always verified.
 ///
 /// ```
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
 /// let container = ccob::compress(b"bundle", &ccob::WriteOptions::default())?;
-/// let (data, hash) = ccob::decompress_early(&container, ccob::MAX_UNCOMPRESSED)?;
+/// let (data, hash) = ccob::decompress_early(&container, &ccob::ReadOptions::default())?;
 /// assert_eq!(data[..], b"bundle"[..]);
 /// hash.finish()?; // it was that indeed
 /// # Ok::<(), ccob::Error>(())
@@ -87,9 +90,12 @@ pub fn decompress_growing(
 ///
 /// Errors of [`decompress`], except a hash that differs.
 #[cfg(feature = "std")]
-pub fn decompress_early(data: &[u8], max: u64) -> Result<(Arc<Vec<u8>>, HashCheck), Error> {
+pub fn decompress_early(
+    data: &[u8],
+    options: &ReadOptions,
+) -> Result<(Arc<Vec<u8>>, HashCheck), Error> {
     let mut hash = crate::hash::GrowingHash::default();
-    let decompressed = decode(data, max, &mut |data| hash.grown(data))?;
+    let decompressed = decode(data, options, &mut |data| hash.grown(data))?;
     let stored = decompressed.header.hash();
     let data = Arc::new(decompressed.data);
     let computed = hash.finish_later(Arc::clone(&data));
@@ -120,9 +126,13 @@ impl HashCheck {
 type Grown<'g> = &'g mut dyn FnMut(&[u8]);
 
 #[cfg(feature = "std")]
-fn verified(data: &[u8], max: u64, mut grown: Option<Grown<'_>>) -> Result<Decompressed, Error> {
+fn verified(
+    data: &[u8],
+    options: &ReadOptions,
+    mut grown: Option<Grown<'_>>,
+) -> Result<Decompressed, Error> {
     let mut hash = crate::hash::GrowingHash::default();
-    let decompressed = decode(data, max, &mut |data| {
+    let decompressed = decode(data, options, &mut |data| {
         hash.grown(data);
         if let Some(grown) = &mut grown {
             grown(data);
@@ -141,8 +151,12 @@ fn verified(data: &[u8], max: u64, mut grown: Option<Grown<'_>>) -> Result<Decom
 }
 
 #[cfg(not(feature = "std"))]
-fn verified(data: &[u8], max: u64, mut grown: Option<Grown<'_>>) -> Result<Decompressed, Error> {
-    let decompressed = decode(data, max, &mut |data| {
+fn verified(
+    data: &[u8],
+    options: &ReadOptions,
+    mut grown: Option<Grown<'_>>,
+) -> Result<Decompressed, Error> {
+    let decompressed = decode(data, options, &mut |data| {
         if let Some(grown) = &mut grown {
             grown(data);
         }
@@ -177,18 +191,6 @@ pub(crate) fn check_hash(stored: u64, computed: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Decompresses as [`decompress`] does, but ignores the hash, like LLVM.
-///
-/// For diagnosis, and for callers who compare [`hash`](crate::hash()) with [`Header::hash`]
-/// themselves.
-///
-/// # Errors
-///
-/// Errors of [`decompress`], except for the kind [`Hash`](ErrorKind::Hash).
-pub fn decompress_unverified(data: &[u8], max: u64) -> Result<Decompressed, Error> {
-    decode(data, max, &mut |_| {})
-}
-
 /// Decompresses a stream without the header of a compressed bundle: other formats compress their parts in the same ways.
 ///
 /// `size` is the length of the result, which is allocated at once: check it before. Offsets in errors count from the
@@ -216,17 +218,21 @@ pub fn decompress_stream(method: Method, stream: &[u8], size: u64) -> Result<Vec
 
 /// Decompresses. Calls `grown` repeatedly with the result so far, if the codec works in steps; the last call need not
 /// have all of it.
-fn decode(data: &[u8], max: u64, grown: &mut dyn FnMut(&[u8])) -> Result<Decompressed, Error> {
+fn decode(
+    data: &[u8],
+    options: &ReadOptions,
+    grown: &mut dyn FnMut(&[u8]),
+) -> Result<Decompressed, Error> {
     let header = Header::parse(data, data.len() as u64)?;
-    check_limit(&header, max)?;
+    check_limit(&header, options)?;
     let decoded = header.codec()?.decompress(&input(&header, data)?, grown);
     let (data, stream_len) = decoded.map_err(|error| header.fault(&error))?;
     let consumed = (header.header_len() + stream_len) as u64;
     Ok(Decompressed { data, consumed, header })
 }
 
-pub(crate) fn check_limit(header: &Header, max: u64) -> Result<(), Error> {
-    let uncompressed_size = header.uncompressed_size();
+pub(crate) fn check_limit(header: &Header, options: &ReadOptions) -> Result<(), Error> {
+    let (uncompressed_size, max) = (header.uncompressed_size(), options.max_decompressed);
     if uncompressed_size > max { Err(Error::too_large(uncompressed_size, max)) } else { Ok(()) }
 }
 

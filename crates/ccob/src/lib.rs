@@ -35,7 +35,7 @@
 //! decompress no more than is asked for. [`decompress_into`] decompresses into memory of the caller.
 //!
 //! ```
-//! use ccob::{Header, MAX_UNCOMPRESSED, Method, Version, decompress};
+//! use ccob::{Header, Method, ReadOptions, Version, decompress};
 //!
 //! // LLVM 22.1, host and GPU object of nothing but "code":
 //! // clang-offload-bundler -compress -type=o -input=host.o -input=device.o -output=bundle.o
@@ -57,7 +57,7 @@
 //! assert_eq!((header.total_size(), header.uncompressed_size()), (Some(155), 150));
 //!
 //! # if Method::ZSTD.codec().is_none() { return Ok(()); }
-//! let found = decompress(&section, MAX_UNCOMPRESSED)?;
+//! let found = decompress(&section, &ReadOptions::default())?;
 //! assert!(found.data.starts_with(b"__CLANG_OFFLOAD_BUNDLE__\x02\0\0\0\0\0\0\0"));
 //! assert!(found.data.ends_with(b"hip-amdgcn-amd-amdhsa--gfx90a:xnack+code"));
 //! assert_eq!(found.consumed, 155);
@@ -67,19 +67,19 @@
 //! And the other way:
 //!
 //! ```
-//! use ccob::{MAX_UNCOMPRESSED, Version, WriteOptions, compress, decompress};
+//! use ccob::{ReadOptions, Version, WriteOptions, compress, decompress};
 //!
 //! # if ccob::Method::default().codec().is_none() { return Ok(()); }
 //! let bundle = b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0";
 //! let options = WriteOptions::default().with_version(Version::V2); // for LLVM 19 to 21
 //! let container = compress(bundle, &options)?;
-//! assert_eq!(decompress(&container, MAX_UNCOMPRESSED)?.data, bundle);
+//! assert_eq!(decompress(&container, &ReadOptions::default())?.data, bundle);
 //! # Ok::<(), ccob::Error>(())
 //! ```
 //!
 //! # Hostile input
 //!
-//! This crate does not panic on any input, and its memory is bounded by the payload and the the limit. [`Error`]
+//! This crate does not panic on any input, and its memory is bounded by the payload and the limit of [`ReadOptions`]. [`Error`]
 //! says what is wrong, where, and what was expected.
 //!
 //! # Features
@@ -125,8 +125,7 @@ mod wire;
 
 pub use compress::{compress, compress_stream};
 pub use decompress::{
-    Decompressed, MAX_UNCOMPRESSED, decompress, decompress_growing, decompress_into,
-    decompress_stream, decompress_unverified,
+    Decompressed, decompress, decompress_growing, decompress_into, decompress_stream,
 };
 #[cfg(feature = "std")]
 pub use decompress::{HashCheck, decompress_early};
@@ -134,7 +133,7 @@ pub use error::{Error, ErrorKind};
 pub use hash::hash;
 pub use header::Header;
 pub use method::{Method, Version};
-pub use options::WriteOptions;
+pub use options::{MAX_UNCOMPRESSED, ReadOptions, WriteOptions};
 #[cfg(feature = "std")]
 pub use stream::Decoder;
 pub use stream::decompress_prefix;

@@ -59,6 +59,8 @@ impl fmt::Display for Version {
 }
 
 /// The compression method of a payload: the number in the header, whether known or not.
+///
+/// Exhaustive: it is the number that the format stores, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Method(pub u16);
 

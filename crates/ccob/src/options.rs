@@ -1,6 +1,9 @@
-//! Options of compression.
+//! Options of compression and decompression.
 
 use crate::method::{Method, Version};
+
+/// The most bytes that a compressed bundle may expand to by default: 2 GiB.
+pub const MAX_UNCOMPRESSED: u64 = 2 << 30;
 
 /// Options of [`compress`](crate::compress()).
 ///
@@ -81,5 +84,58 @@ impl WriteOptions {
     #[must_use]
     pub fn level(&self) -> Option<i32> {
         self.level
+    }
+}
+
+/// Options of [`decompress`](crate::decompress()).
+///
+/// ```
+/// use ccob::ReadOptions;
+///
+/// let options = ReadOptions::default().with_max_decompressed(64 << 20);
+/// assert!(options.verify_hash());
+/// ```
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    pub(crate) max_decompressed: u64,
+    pub(crate) verify_hash: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { max_decompressed: MAX_UNCOMPRESSED, verify_hash: true }
+    }
+}
+
+impl ReadOptions {
+    /// Sets the most bytes that a compressed bundle may expand to. Default: [`MAX_UNCOMPRESSED`].
+    ///
+    /// A container of a few kilobytes may honestly expand to gigabytes, so the limit is the caller's choice. It is
+    /// checked before anything is allocated.
+    #[must_use]
+    pub fn with_max_decompressed(mut self, max_decompressed: u64) -> Self {
+        self.max_decompressed = max_decompressed;
+        self
+    }
+
+    /// Sets whether data with another hash than its header says is an error. Default: `true`. LLVM ignores the hash.
+    ///
+    /// Without, callers can compare [`hash`](crate::hash()) with [`Header::hash`](crate::Header::hash) themselves.
+    #[must_use]
+    pub fn with_verify_hash(mut self, verify_hash: bool) -> Self {
+        self.verify_hash = verify_hash;
+        self
+    }
+
+    /// Returns the most bytes that a compressed bundle may expand to.
+    #[must_use]
+    pub fn max_decompressed(&self) -> u64 {
+        self.max_decompressed
+    }
+
+    /// Returns whether data with another hash than its header says is an error.
+    #[must_use]
+    pub fn verify_hash(&self) -> bool {
+        self.verify_hash
     }
 }

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::decompress::check_limit;
-use crate::{Error, Header};
+use crate::{Error, Header, ReadOptions};
 
 /// Decompresses the first `len` bytes of what the container that `data` starts with holds: from its first blocks, at
 /// their cost.
@@ -15,12 +15,12 @@ use crate::{Error, Header};
 /// does that.
 ///
 /// ```
-/// use ccob::{MAX_UNCOMPRESSED, WriteOptions, compress, decompress_prefix};
+/// use ccob::{ReadOptions, WriteOptions, compress, decompress_prefix};
 ///
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
 /// let bundle = [&b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0"[..], &[7; 1 << 20]].concat();
 /// let container = compress(&bundle, &WriteOptions::default())?;
-/// let header = decompress_prefix(&container, 32, MAX_UNCOMPRESSED)?;
+/// let header = decompress_prefix(&container, 32, &ReadOptions::default())?;
 /// assert_eq!(header, bundle[..32]);
 /// # Ok::<(), ccob::Error>(())
 /// ```
@@ -30,9 +30,9 @@ use crate::{Error, Header};
 /// Errors of [`Header::parse`], but not for a container that ends early after its header; of the kinds
 /// [`Limit`](crate::ErrorKind::Limit) and [`Codec`](crate::ErrorKind::Codec); and for faults in what is read errors of
 /// [`decompress`](crate::decompress).
-pub fn decompress_prefix(data: &[u8], len: usize, max: u64) -> Result<Vec<u8>, Error> {
+pub fn decompress_prefix(data: &[u8], len: usize, options: &ReadOptions) -> Result<Vec<u8>, Error> {
     let header = Header::parse(data, u64::MAX)?;
-    check_limit(&header, max)?;
+    check_limit(&header, options)?;
     let mut stream = header.stream()?;
     // The end of the container, if it is there.
     let end = header.total_size().and_then(|end| usize::try_from(end).ok());
@@ -62,7 +62,7 @@ mod reader {
 
     use codecs::{Md5, Stream};
 
-    use super::{Error, Header, Vec, check_limit};
+    use super::{Error, Header, ReadOptions, Vec, check_limit};
     use crate::decompress::check_hash;
     use crate::hash::head;
 
@@ -83,13 +83,13 @@ mod reader {
     ///
     /// ```
     /// use std::io::Read;
-    /// use ccob::{Decoder, MAX_UNCOMPRESSED, WriteOptions, compress};
+    /// use ccob::{Decoder, ReadOptions, WriteOptions, compress};
     ///
     /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
     /// let bundle = [&b"__CLANG_OFFLOAD_BUNDLE__\0\0\0\0\0\0\0\0"[..], &[7; 1 << 20]].concat();
     /// let container = compress(&bundle, &WriteOptions::default())?;
     ///
-    /// let mut decoder = Decoder::new(&container[..], MAX_UNCOMPRESSED)?;
+    /// let mut decoder = Decoder::new(&container[..], &ReadOptions::default())?;
     /// let mut header = [0; 32];
     /// decoder.read_exact(&mut header)?; // from the first block
     /// assert_eq!(header, bundle[..32]);
@@ -105,7 +105,8 @@ mod reader {
         /// Bytes of the container, and how many of them were used.
         input: Vec<u8>,
         used: usize,
-        hash: Md5,
+        /// The hash of what was read, if it is verified.
+        hash: Option<Md5>,
         failed: Option<Error>,
     }
 
@@ -140,7 +141,7 @@ mod reader {
         ///
         /// An error of the reader; with an [`Error`] inside errors of [`Header::parse`], and of the kinds
         /// [`Limit`](crate::ErrorKind::Limit) and [`Codec`](crate::ErrorKind::Codec).
-        pub fn new(mut reader: R, max: u64) -> io::Result<Self> {
+        pub fn new(mut reader: R, options: &ReadOptions) -> io::Result<Self> {
             let mut head = Vec::new();
             loop {
                 let needed = Header::needed(&head)?;
@@ -153,9 +154,9 @@ mod reader {
                 }
             }
             let header = Header::parse(&head, u64::MAX)?;
-            check_limit(&header, max)?;
+            check_limit(&header, options)?;
             let stream = header.stream()?;
-            let hash = Md5::default();
+            let hash = options.verify_hash().then(Md5::default);
             Ok(Self { reader, header, stream, input: Vec::new(), used: 0, hash, failed: None })
         }
 
@@ -201,7 +202,10 @@ mod reader {
             while !self.stream.is_ended() {
                 self.step(&mut [])?;
             }
-            Ok(check_hash(self.header.hash(), head(self.hash.clone()))?)
+            if let Some(hash) = &self.hash {
+                check_hash(self.header.hash(), head(hash.clone()))?;
+            }
+            Ok(())
         }
 
         fn read_some(&mut self, to: &mut [u8]) -> io::Result<usize> {
@@ -210,7 +214,9 @@ mod reader {
                     0 => 0,
                     _ => self.step(to)?,
                 };
-                self.hash.update(to.split_at(written).0);
+                if let Some(hash) = &mut self.hash {
+                    hash.update(to.split_at(written).0);
+                }
                 if self.stream.missing() == 0 {
                     self.finish()?;
                 }

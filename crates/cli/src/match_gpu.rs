@@ -262,7 +262,7 @@ impl<'q> Together<'q> {
             return false;
         }
         let Together { question, package, alternatives, .. } = self;
-        let new = |name| FileSet::new(question.gpus.clone()).of_package(name);
+        let new = |name| FileSet::new(question.gpus.clone()).with_package(name);
         let set = match input.package() {
             Some(name) => package.get_or_insert_with(|| new(name)),
             None => alternatives,
@@ -293,7 +293,7 @@ impl<'q> Together<'q> {
             let directory = pack.path.parent().unwrap_or(&pack.path);
             let known = alone.iter().position(|(at, set)| set.name() == name || *at == directory);
             let known = known.unwrap_or_else(|| {
-                let set = FileSet::new(self.question.gpus.clone()).of_package(name);
+                let set = FileSet::new(self.question.gpus.clone()).with_package(name);
                 alone.push((directory, set));
                 alone.len() - 1
             });

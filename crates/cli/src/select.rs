@@ -42,8 +42,8 @@ impl Selection {
     /// Returns the images that are meant. Warns of impossible processors.
     pub(crate) fn filter(&self) -> ImageFilter {
         let Selection { wanted, ids, exact, kinds } = self;
-        let (wanted, ids, kinds) = (wanted.clone(), ids.clone(), kinds.clone());
-        let filter = ImageFilter { wanted, ids, exact: *exact, kinds };
+        let filter = ImageFilter::default().with_wanted(wanted.clone()).with_ids(ids.clone());
+        let filter = filter.with_exact(*exact).with_kinds(kinds.clone());
         filter.doubts().for_each(|doubt| report::warning(&doubt));
         filter
     }

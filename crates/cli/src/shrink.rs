@@ -52,8 +52,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let wanted = args.gpus.iter().map(|gpu| Wanted::parse_known(&gpu.name()));
-    let wanted = wanted.collect::<Result<_, _>>().map_err(io::Error::other)?;
-    let rule = Rule::Keep { wanted, exact: false, drop_ptx: args.drop_ptx };
+    let wanted = wanted.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
+    let rule = Rule::keep(wanted).with_drop_ptx(args.drop_ptx);
     if args.files.len() > 1 && args.output.as_ref().is_some_and(|output| !output.is_dir()) {
         tool_kit::arguments::usage(
             "--output takes one file or package; without it several are edited in place",

@@ -83,10 +83,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let rule = if args.drop.is_empty() {
-        let wanted = args.keep.clone();
-        Rule::Keep { wanted, exact: args.exact, drop_ptx: args.drop_ptx }
+        Rule::keep(args.keep.clone()).with_exact(args.exact).with_drop_ptx(args.drop_ptx)
     } else {
-        Rule::Drop { wanted: args.drop.clone() }
+        Rule::drop(args.drop.clone())
     };
     let thinning = Thinning {
         rule: &rule,

@@ -59,6 +59,7 @@ impl Value<'_> {
 /// An error of reading, with its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MessagePack: {kind} (at {offset:#x})")]
+#[non_exhaustive]
 pub struct Error {
     /// The place.
     pub offset: u64,
@@ -253,6 +254,7 @@ fn signed(number: i64) -> Value<'static> {
 /// A text, bytes, an array or a map that is longer than 32 bits can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("MessagePack: a value of {len} bytes or members, expected {} at most", u32::MAX)]
+#[non_exhaustive]
 pub struct TooLong {
     /// The bytes or members.
     pub len: u64,

@@ -4,6 +4,7 @@ use core::fmt;
 
 /// A part of an image that is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Fault {
     /// Place in the image, in bytes.
     pub offset: u64,

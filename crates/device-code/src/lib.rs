@@ -56,7 +56,7 @@ pub use intel::check_intel;
 pub use kernels::{
     Argument, Kernel, KernelCollector, KernelGate, KernelKind, KernelList, KernelPair,
     KernelRecord, KernelRule, KernelTotals, Kernels, ListedArgument, ListedImage, ListedKernel,
-    Measure, Occupancy, RegisterLimits, Stored, Version, kernels, places_of_target,
+    Measure, NotARule, Occupancy, RegisterLimits, Stored, Version, kernels, places_of_target,
 };
 pub use read::HEAD;
 pub use spirv::check_spirv;

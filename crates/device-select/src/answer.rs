@@ -37,6 +37,8 @@ impl Condition {
 }
 
 /// Answer to whether the device gets something.
+///
+/// Exhaustive: a new answer must stop the build of a caller that acts on it.
 #[derive(Debug, PartialEq)]
 pub enum Given {
     /// In each of its states.

@@ -19,6 +19,7 @@ use crate::needs::{Need, Software, Version};
 
 /// The use that the CUDA driver makes of PTX.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum PtxJit {
     /// Compiled where there is no cubin for the GPU.
     Needed,

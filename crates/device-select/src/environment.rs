@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 /// The GPUs that a list of visible ones leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Visible {
     /// These, by their positions, in this order.
     Only(Vec<usize>),

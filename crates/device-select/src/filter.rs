@@ -22,13 +22,14 @@ use crate::wanted::Wanted;
 ///
 /// let file = std::fs::File::open("../../examples/data/hip.o")?;
 /// let listing = fat_object::list(file, &fat_object::Options::default())?;
-/// let filter = ImageFilter { wanted: vec![Wanted::parse("gfx906:xnack-")?], ..Default::default() };
+/// let filter = ImageFilter::default().with_wanted([Wanted::parse("gfx906:xnack-")?]);
 /// let mut meant = listing.images().iter().filter(|image| filter.includes(image));
 /// assert_eq!(meant.next().map(|image| image.target().id()), Some("gfx9-generic"));
 /// assert!(meant.next().is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ImageFilter {
     /// Images that one of these targets loads, or that have one of the IDs.
     pub wanted: Vec<Wanted>,
@@ -41,6 +42,34 @@ pub struct ImageFilter {
 }
 
 impl ImageFilter {
+    /// Sets the targets. Default: none.
+    #[must_use]
+    pub fn with_wanted(mut self, wanted: impl IntoIterator<Item = Wanted>) -> Self {
+        self.wanted = wanted.into_iter().collect();
+        self
+    }
+
+    /// Sets the bundle entry IDs. Default: none.
+    #[must_use]
+    pub fn with_ids(mut self, ids: impl IntoIterator<Item = String>) -> Self {
+        self.ids = ids.into_iter().collect();
+        self
+    }
+
+    /// Sets whether neither other features nor generic or portable code is meant. Default: `false`.
+    #[must_use]
+    pub fn with_exact(mut self, exact: bool) -> Self {
+        self.exact = exact;
+        self
+    }
+
+    /// Sets the kinds. Default: none, for images of all.
+    #[must_use]
+    pub fn with_kinds(mut self, kinds: impl IntoIterator<Item = OffloadKind>) -> Self {
+        self.kinds = kinds.into_iter().collect();
+        self
+    }
+
     /// Returns whether an image is meant.
     #[must_use]
     pub fn includes(&self, image: &ImageInfo) -> bool {
@@ -163,11 +192,9 @@ impl PassedOver {
 mod tests {
     use super::*;
     use alloc::string::ToString;
-    use alloc::vec;
 
     fn selects(request: &str, id: &str) -> bool {
-        let wanted = vec![Wanted::parse(request).unwrap()];
-        let filter = ImageFilter { wanted, ..ImageFilter::default() };
+        let filter = ImageFilter::default().with_wanted([Wanted::parse(request).unwrap()]);
         let target = EntryId::parse(id).unwrap().target();
         filter.includes_target(&target, &target, Some(id), None)
     }
@@ -209,9 +236,9 @@ mod tests {
         let id = "hip-amdgcn-amd-amdhsa--gfx90a:xnack";
         let target = EntryId::parse(id).unwrap().target();
         let selects = |ids: &[&str], wanted: &[&str]| {
-            let ids = ids.iter().map(ToString::to_string).collect();
-            let wanted = wanted.iter().map(|text| Wanted::parse(text).unwrap()).collect();
-            let filter = ImageFilter { wanted, ids, ..ImageFilter::default() };
+            let ids = ids.iter().map(ToString::to_string);
+            let wanted = wanted.iter().map(|text| Wanted::parse(text).unwrap());
+            let filter = ImageFilter::default().with_wanted(wanted).with_ids(ids);
             assert_eq!(
                 filter.includes_target(&target, &target, None, None),
                 filter.is_everything()

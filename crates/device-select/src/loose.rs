@@ -126,6 +126,7 @@ pub struct LoosePlace {
 
 /// Answer about a [`LoosePlace`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PlaceVerdict {
     /// Files without needed code go.
     Thinned,

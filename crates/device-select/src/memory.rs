@@ -88,8 +88,8 @@ pub fn load<'data>(
     device: &Device,
 ) -> Result<Option<Cow<'data, [u8]>>, LoadError> {
     if fat_binary.starts_with(CCOB) {
-        let limits = ccob::MAX_UNCOMPRESSED;
-        let bundle = ccob::decompress(fat_binary, limits).map_err(|error| codec(&error))?.data;
+        let bundle = ccob::decompress(fat_binary, &ccob::ReadOptions::default());
+        let bundle = bundle.map_err(|error| codec(&error))?.data;
         let found = of_bundle(&bundle, true, device)?;
         return Ok(found.and_then(|range| cut(bundle, range)).map(Cow::Owned));
     }

@@ -9,6 +9,8 @@ use core::str::FromStr;
 use fat_object::{ContainerKind, FileFormat, ImageInfo};
 
 /// Software that loads device code.
+///
+/// Exhaustive: new software must stop the build of a caller that asks for the version of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Software {
     /// NVIDIA's driver, by the number of its branch: 550.
@@ -45,6 +47,7 @@ pub struct Version {
 /// The text is not a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a version such as 550 or 6.3")]
+#[non_exhaustive]
 pub struct NotAVersion;
 
 impl Version {

@@ -65,8 +65,7 @@ pub trait SplitLibrary {
 
     /// Returns the patterns of the paths of packs that a loader goes through.
     fn patterns(&self) -> Vec<String> {
-        let Variables { list, prefix, .. } = self.variables();
-        search::patterns(self.marker().search_paths(), list, prefix)
+        search::patterns(self.marker().search_paths(), &self.variables())
     }
 
     /// Returns the wrappers whose code a loader finds for some GPU, in packs at these paths.

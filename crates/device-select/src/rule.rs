@@ -16,6 +16,9 @@ use crate::wanted::{Fate, Wanted};
 
 /// A rule about which images of a file stay.
 ///
+/// Exhaustive: a rule keeps what it names, or drops it. Later options are fields, so that [`keep`](Self::keep) and
+/// [`drop`](Self::drop) make rules.
+///
 /// ```
 /// use device_select::{Fate, Rule, Wanted};
 ///
@@ -34,6 +37,7 @@ use crate::wanted::{Fate, Wanted};
 pub enum Rule {
     /// Images that a device of these targets could load stay; with `exact` only images for these targets themselves.
     /// NVIDIA fatbinaries keep what the driver would load.
+    #[non_exhaustive]
     Keep {
         /// The targets.
         wanted: Vec<Wanted>,
@@ -43,6 +47,7 @@ pub enum Rule {
         drop_ptx: bool,
     },
     /// Images for these targets go.
+    #[non_exhaustive]
     Drop {
         /// The targets.
         wanted: Vec<Wanted>,
@@ -80,6 +85,31 @@ impl Rule {
     #[must_use]
     pub fn keep(wanted: impl IntoIterator<Item = Wanted>) -> Self {
         Rule::Keep { wanted: wanted.into_iter().collect(), exact: false, drop_ptx: false }
+    }
+
+    /// Drops all that is for these targets.
+    #[must_use]
+    pub fn drop(wanted: impl IntoIterator<Item = Wanted>) -> Self {
+        Rule::Drop { wanted: wanted.into_iter().collect() }
+    }
+
+    /// Sets whether a rule that keeps means neither other features nor generic or portable code. Default: `false`. A rule that
+    /// drops never means them.
+    #[must_use]
+    pub fn with_exact(mut self, is_exact: bool) -> Self {
+        if let Rule::Keep { exact, .. } = &mut self {
+            *exact = is_exact;
+        }
+        self
+    }
+
+    /// Sets whether PTX in NVIDIA fatbinaries goes, whoever could load it. Default: `false`. A rule that drops leaves it.
+    #[must_use]
+    pub fn with_drop_ptx(mut self, drops: bool) -> Self {
+        if let Rule::Keep { drop_ptx, .. } = &mut self {
+            *drop_ptx = drops;
+        }
+        self
     }
 
     /// Returns the fates of all images of a file, in order. It does not ask whether containers can be edited.
@@ -200,7 +230,7 @@ impl Rule {
     /// use device_select::{Rule, Wanted};
     /// use fat_object::Options;
     ///
-    /// let rule = Rule::Drop { wanted: vec![Wanted::parse("gfx90a")?] };
+    /// let rule = Rule::drop([Wanted::parse("gfx90a")?]);
     /// let database = rule.database("share/miopen/db/gfx90a68.kdb").ok_or("it stays")?;
     /// let goes = |file: &[u8]| rule.drops_database(&database, Cursor::new(file), &Options::default());
     /// assert!(goes(b"SQLite format 3\0")? && !goes(b"something else")?);

@@ -206,7 +206,7 @@ impl FileSet {
 
     /// Returns the same for the files of a package: `name` and a colon are left out of their paths.
     #[must_use]
-    pub fn of_package(self, name: &str) -> Self {
+    pub fn with_package(self, name: &str) -> Self {
         FileSet { name: name.to_owned(), ..self }
     }
 

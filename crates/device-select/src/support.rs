@@ -4,6 +4,8 @@ use core::fmt;
 
 /// The answer to whether something runs on a device. The worst answer about its parts is the one about the whole: the
 /// greatest.
+///
+/// Exhaustive: a new answer must stop the build of a caller that acts on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Support {
     /// All that a runtime would load is there, perhaps on a condition.

@@ -83,7 +83,7 @@ impl Unit {
     /// Puts the unit into a section of an object: CUDA links code of some sections of the same object when it is
     /// loaded.
     #[must_use]
-    pub fn in_section(mut self, object: usize, section: &str) -> Self {
+    pub fn with_section(mut self, object: usize, section: &str) -> Self {
         self.host = object;
         section.clone_into(&mut self.section);
         self.path = vec![format!("section:{section}")];

@@ -186,6 +186,7 @@ pub(crate) fn is_ptx(name: &str) -> bool {
 
 /// Fate of an image, and the reason.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Fate {
     /// It stays because it is asked for, or not asked to go.
     Stays,

@@ -16,6 +16,8 @@ use crate::support::Support;
 use crate::unit::Unit;
 
 /// The quality of an answer.
+///
+/// Exhaustive: an answer is good, bad, or between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// All is there.

@@ -68,7 +68,7 @@ pub(super) fn rebuild(
         return Ok(None);
     }
     let layout = offload_binary::layout(binary.version(), &entries).map_err(malformed)?;
-    Ok(Some(filled(&layout.parts, &images)))
+    Ok(Some(filled(layout.parts(), &images)))
 }
 
 /// Returns an entry for the target that a bundle entry ID names.
@@ -78,8 +78,8 @@ fn entry<'e>(id: &'e str, new: &Incoming) -> Result<ImageEntry<'e>, RebuildError
     // Offload binaries have triples as the compiler is given them: without an empty environment.
     let triple = id.triple().strip_suffix('-').unwrap_or(id.triple());
     let mut entry = ImageEntry::new(new.size)
-        .image_kind(image_kind(new).unwrap_or(ImageKind::NONE))
-        .offload_kind(kind);
+        .with_image_kind(image_kind(new).unwrap_or(ImageKind::NONE))
+        .with_offload_kind(kind);
     let mut string = |key: &'static str, value: &'e str| {
         entry.strings.push((Cow::Borrowed(key.as_bytes()), Cow::Borrowed(value.as_bytes())));
     };

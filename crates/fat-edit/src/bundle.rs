@@ -60,7 +60,7 @@ pub(super) fn rebuild(
         contents.push(Output::from_input(Input::New(image.number), 0..image.size));
     }
     let layout = bundle_format::layout(ids, align).map_err(malformed)?;
-    let mut splices = filled(&layout.parts, &contents);
+    let mut splices = filled(layout.parts(), &contents);
     if empty && align == PAGE {
         // The runtime reads a whole page, whatever is in it.
         splices.pad_to(PAGE);

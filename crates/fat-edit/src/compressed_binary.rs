@@ -18,7 +18,7 @@ const DEFAULT_ZSTD_LEVEL: i32 = 5;
 /// use offload_binary::{FormatVersion, ImageEntry};
 ///
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
-/// let entry = ImageEntry::new(4).string("arch", "gfx90a");
+/// let entry = ImageEntry::new(4).with_string("arch", "gfx90a");
 /// let plain = offload_binary::layout(FormatVersion::V3, &[entry])?.to_vec(&[b"code"])?;
 /// let compressed = compress_offload_binary(&plain, &ccob::WriteOptions::default())?;
 /// assert_eq!(decompress_offload_binary(&compressed, 1 << 20)?, plain);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use byte_parts::Source;
-use ccob::{Header, Method, Version, WriteOptions};
+use ccob::{Header, Method, ReadOptions, Version, WriteOptions};
 use fat_object::{BundleForm, Compression, ContainerKind, Error, PathStep};
 use object_edit::{Input, Output, copy_of, is_copy_of, of_bytes, reader};
 use offload_binary::FormatVersion;
@@ -130,13 +130,10 @@ impl Planner<'_> {
             return Err(Problem::unsupported(path, kind));
         }
 
-        let decompress = if self.contents.verified || allow_findings {
-            ccob::decompress_unverified
-        } else {
-            ccob::decompress
-        };
+        let options = ReadOptions::default().with_max_decompressed(max);
+        let options = options.with_verify_hash(!self.contents.verified && !allow_findings);
         let stored = source.range(&node.range)?;
-        let data = decompress(&stored, max).map_err(damaged)?.data;
+        let data = ccob::decompress(&stored, &options).map_err(damaged)?.data;
         drop(stored);
         if node.children.is_empty() {
             later.check_contents(&data)?;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use bundle_format::text::is_text_bundle;
 use byte_parts::ReadSeek;
-use ccob::Decompressed;
+use ccob::{Decompressed, ReadOptions};
 use fat_object::{
     Error, ErrorKind, FileFormat, Location, Options, PathStep, decompress_offload_binary,
 };
@@ -81,14 +81,10 @@ impl Decompress {
             grown(&data);
             return Ok(data);
         }
-        let decompressed = if self.allow_findings {
-            ccob::decompress_unverified(&stored, self.size)
-                .inspect(|decompressed| grown(&decompressed.data))
-        } else {
-            ccob::decompress_growing(&stored, self.size, grown)
-        };
-        let Decompressed { data, .. } =
-            decompressed.map_err(|error| refused(self.damaged(error.into())))?;
+        let options = ReadOptions::default().with_max_decompressed(self.size);
+        let options = options.with_verify_hash(!self.allow_findings);
+        let Decompressed { data, .. } = ccob::decompress_growing(&stored, &options, grown)
+            .map_err(|error| refused(self.damaged(error.into())))?;
         if data.len() as u64 != self.size {
             return Err(refused(Problem::input_changed()));
         }
@@ -112,7 +108,8 @@ impl Decompress {
         if (stored.len() as u64) < len {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, Problem::input_changed()));
         }
-        let prefix = ccob::decompress_prefix(&stored, LEN, self.size);
+        let options = ReadOptions::default().with_max_decompressed(self.size);
+        let prefix = ccob::decompress_prefix(&stored, LEN, &options);
         let damaged = |error: ccob::Error| self.damaged(error.into());
         prefix.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, damaged(error)))
     }

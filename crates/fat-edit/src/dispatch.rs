@@ -75,7 +75,7 @@ pub(super) fn file(
             let edited = if is_changed {
                 object_edit::edit(source, window, of_sections, sections, options, &mut inputs)
             } else {
-                Ok(Edited { parts: copy_of(window), zeroed: 0, signature_dropped: false })
+                Ok(Edited::new(copy_of(window)))
             };
             edited.and_then(|edited| {
                 let new = &mut inputs;
@@ -172,7 +172,7 @@ fn items(source: &mut Source<'_>, nodes: &[Node], new: &NewContainers) -> io::Re
             None => false,
         };
         let new = new.get(&old.start).cloned().unwrap_or_else(|| Some(copy_of(&old)));
-        items.push(Item { old, new, joined });
+        items.push(Item::new(old, new).with_joined(joined));
     }
     Ok(items)
 }
@@ -214,7 +214,7 @@ fn section(
             SectionChange::Removed
         }
     };
-    Ok(SectionEdit { range: node.range.clone(), name: node.segment.name().to_owned(), change })
+    Ok(SectionEdit::new(node.range.clone(), node.segment.name(), change))
 }
 
 impl Planner<'_> {

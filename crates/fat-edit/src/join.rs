@@ -209,7 +209,7 @@ fn bundle(entries: &[(String, u64, u64)]) -> Result<Output, Problem> {
     let layout = bundle_format::layout(sizes, ALIGN);
     let layout = layout.map_err(Problem::of_pack)?;
     let mut bundle = Output::new();
-    for part in layout.parts.iter() {
+    for part in layout.parts().iter() {
         match part {
             Part::Bytes(bytes) => bundle.push_bytes(bytes),
             Part::Zeros(count) => bundle.push_zeros(count),

@@ -218,7 +218,7 @@ pub(super) fn rebuild(
                 if new.code_version == (0, 0) {
                     new.code_version = replaced.code_version();
                 }
-                entries.push_vec(bytes_of(&new.compression(compression.unwrap_or(old)))?);
+                entries.push_vec(bytes_of(&new.with_compression(compression.unwrap_or(old)))?);
                 is_changed = true;
             }
         }
@@ -236,7 +236,7 @@ pub(super) fn rebuild(
             Form::Compressed { level, .. } => compressed(level, facts.is_older),
             Form::Kept => facts.of_new(kind, new.flags),
         };
-        entries.push_vec(bytes_of(&new.compression(compression))?);
+        entries.push_vec(bytes_of(&new.with_compression(compression))?);
         is_changed = true;
     }
     if !is_changed {

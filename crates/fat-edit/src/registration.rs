@@ -102,7 +102,7 @@ impl Registration {
     /// CUDA's by themselves.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
-        let of_wrapper = |&Registered { with, wrapper, target }: &Registered| {
+        let of_wrapper = |&Registered { with, wrapper, target, .. }: &Registered| {
             let (runtime, what) = match with {
                 RegisteredWith::Hip => ("HIP's", "no bundle starts"),
                 RegisteredWith::HipMovedOut => ("HIP's", "no marker of kernel packs starts"),

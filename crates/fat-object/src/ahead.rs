@@ -8,7 +8,7 @@ use std::thread::Scope;
 
 use byte_parts::{Bounds, Budget, in_order};
 
-use crate::compressed::read_and;
+use crate::compressed::read_bundle;
 use crate::context::Outcome;
 use crate::model::{ContainerKind, Enter, Location};
 use crate::options::Options;
@@ -128,12 +128,11 @@ impl<'s> Ahead<'s> {
 
 /// Decompresses a bundle; `None` if it cannot be read.
 fn decompress(input: &mut dyn ReadSeek, job: Job, options: &Options) -> Option<Outcome> {
-    let decompress =
-        if options.verify_hash { ccob::decompress } else { ccob::decompress_unverified };
-    let limits = options.max_held();
+    let limits = ccob::ReadOptions::default().with_max_decompressed(options.max_held());
+    let limits = limits.with_verify_hash(options.verify_hash);
     let window = job.offset..job.offset + job.size;
     let mut source = Source::new(input, Origin::File).ok()?;
-    read_and(decompress, &mut source, &window, Some(job.size), limits).ok()
+    read_bundle(&mut source, &window, Some(job.size), &limits).ok()
 }
 
 /// Returns the bundles from this offset on, no more than the walk would decompress.

@@ -97,7 +97,7 @@ pub(crate) fn fault(
 /// Returns the fault of a SPIR-V module, if it has one.
 fn spirv(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Option<Error>> {
     let fault = lend(source, |source| check_spirv(source, window))?;
-    Ok(fault.map(|Fault { offset, expected, found }| {
+    Ok(fault.map(|Fault { offset, expected, found, .. }| {
         of_image(format!(
             "malformed SPIR-V module: byte {offset:#x}: expected {expected}, found {found}"
         ))
@@ -112,7 +112,7 @@ pub(crate) fn shader(
 ) -> io::Result<Option<Error>> {
     const HEADER: usize = 96;
     let head = source.peek(window, HEADER)?;
-    let candidate = Candidate { window: window.clone(), head: &head, before: window.start };
+    let candidate = Candidate::new(window.clone(), &head);
     let place = lend(source, |source| extent(source, &candidate, format, &mut 0))?;
     let available = window.end - window.start;
     Ok(place.is_none().then(|| {

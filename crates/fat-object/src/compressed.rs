@@ -4,7 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use ccob::Method;
+use ccob::{Method, ReadOptions};
 
 use crate::context::{Context, Outcome};
 use crate::error::Error;
@@ -127,9 +127,9 @@ fn open_bundle(
         None
     };
     if answer == Enter::OpenEarly && cx.options.verify_hash && ahead.is_none() {
-        let limits = room;
+        let options = ReadOptions::default().with_max_decompressed(room);
         let stored = source.range(window)?;
-        return Ok(match ccob::decompress_early(&stored, limits) {
+        return Ok(match ccob::decompress_early(&stored, &options) {
             Ok((data, hash)) => {
                 cx.decompressed.spend(uncompressed_size);
                 Ok(contents(cx, data, Some(hash)))
@@ -160,10 +160,9 @@ fn decompress(
     let outcome = match ahead {
         Some(outcome) => outcome,
         None => {
-            let limits = room;
-            let decompress =
-                if cx.options.verify_hash { ccob::decompress } else { ccob::decompress_unverified };
-            read_and(decompress, source, window, header.total_size(), limits)?
+            let options = ReadOptions::default().with_max_decompressed(room);
+            let options = options.with_verify_hash(cx.options.verify_hash);
+            read_bundle(source, window, header.total_size(), &options)?
         }
     };
     match &outcome {
@@ -178,19 +177,18 @@ fn decompress(
 /// Decompresses the compressed bundle at the start of the window.
 ///
 /// In version 1 only its stream tells where it ends: so much is read, in steps, that it does.
-pub(crate) fn read_and(
-    mut decompress: impl FnMut(&[u8], u64) -> Result<ccob::Decompressed, ccob::Error>,
+pub(crate) fn read_bundle(
     source: &mut Source<'_>,
     window: &Range<u64>,
     total_size: Option<u64>,
-    limits: u64,
+    options: &ReadOptions,
 ) -> io::Result<Result<ccob::Decompressed, ccob::Error>> {
     const FIRST: u64 = 512;
     let available = window.end - window.start;
     let mut len = total_size.unwrap_or(FIRST).min(available);
     loop {
         let stored = source.range(&(window.start..window.start + len))?;
-        match decompress(&stored, limits) {
+        match ccob::decompress(&stored, options) {
             Err(error)
                 if error.kind() == ccob::ErrorKind::EndsEarly
                     && total_size.is_none()

@@ -30,7 +30,7 @@ fn method_of(stream: &[u8]) -> Method {
 /// use offload_binary::{CompressedBinary, FormatVersion, ImageEntry};
 ///
 /// # if ccob::Method::default().codec().is_none() { return Ok(()); }
-/// let entry = ImageEntry::new(4).string("arch", "gfx90a");
+/// let entry = ImageEntry::new(4).with_string("arch", "gfx90a");
 /// let plain = offload_binary::layout(FormatVersion::V3, &[entry])?.to_vec(&[b"code"])?;
 /// let body = &plain[FormatVersion::V3.header_len() as usize..];
 /// let stream = ccob::compress_stream(body, &ccob::WriteOptions::default())?;

@@ -324,6 +324,7 @@ impl Container {
 
 /// The answer of a consumer to the question whether a container is to be opened: there are these three.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Enter {
     /// All in it is walked.
     Open,
@@ -336,6 +337,8 @@ pub enum Enter {
 }
 
 /// The severity of a [`Finding`](crate::Finding).
+///
+/// Exhaustive: a new severity must stop the build of a caller, which decides by it whether to trust a walk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Severity {
     /// The format is kept, a rule of composition is not; every image was found.

@@ -15,7 +15,7 @@ use byte_parts::{Budget, Window};
 use device_code::FileFormat;
 
 use crate::bare::is_device_elf;
-use crate::compressed::read_and;
+use crate::compressed::read_bundle;
 use crate::containers;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind};
@@ -209,8 +209,9 @@ fn stored_end(cx: &Context<'_>, source: &mut Source<'_>, window: &Range<u64>) ->
     if header.total_size().is_some() {
         return Ok(window.end);
     }
-    let limits = cx.decompression_budget();
-    let outcome = read_and(ccob::decompress_unverified, source, window, None, limits)?;
+    let options = ccob::ReadOptions::default().with_verify_hash(false);
+    let options = options.with_max_decompressed(cx.decompression_budget());
+    let outcome = read_bundle(source, window, None, &options)?;
     let stored = outcome.map_or(header.header_len() as u64, |decompressed| decompressed.consumed);
     Ok(window.start + stored)
 }
@@ -276,8 +277,8 @@ fn image(
     format: FileFormat,
     read: &mut u64,
 ) -> io::Result<Option<Range<u64>>> {
-    let candidate =
-        device_code::Candidate { window: candidate.window.clone(), head, before: candidate.before };
+    let before = candidate.before;
+    let candidate = device_code::Candidate::new(candidate.window.clone(), head).with_before(before);
     lend(source, |source| device_code::extent(source, &candidate, format, read))
 }
 

@@ -52,7 +52,8 @@ fn read_start(
     most: u64,
 ) -> io::Result<Option<Vec<u8>>> {
     let reader = SourceReader::new(source, window.clone());
-    let start = ccob::Decoder::new(reader, limits).and_then(|decoder| {
+    let options = ccob::ReadOptions::default().with_max_decompressed(limits);
+    let start = ccob::Decoder::new(reader, &options).and_then(|decoder| {
         let mut start = Start { decoder, bytes: Vec::new(), most };
         start.read_table()?.then(|| start.read_first_image()).transpose()?;
         Ok(start.bytes)

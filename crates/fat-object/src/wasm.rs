@@ -73,7 +73,7 @@ struct CustomSection {
 /// Returns the section at `at`; `None` if there is none.
 fn section(source: &mut Source<'_>, at: u64, window_end: u64) -> io::Result<Option<CustomSection>> {
     let first = source.peek(&(at..window_end), 1 + LEB128_MAX)?;
-    let Some(Head { id, head_len, len }) = head(&first) else { return Ok(None) };
+    let Some(Head { id, head_len, len, .. }) = head(&first) else { return Ok(None) };
     let start = at + head_len;
     let end = start + len;
     if end > window_end {

@@ -105,7 +105,7 @@ impl Compression {
                 // Larger windows are not read.
                 let window_log = start.window_log.filter(|log| (10..=27).contains(log));
                 let has_checksum = start.has_checksum;
-                let zstd = zstd::Parameters { window_log, has_checksum, ..new.zstd };
+                let zstd = new.zstd.with_window_log(window_log).with_checksum(has_checksum);
                 Compression { zstd, ..new }
             }
             _ => new,
@@ -174,8 +174,8 @@ impl Compression {
             }
             #[cfg(any(feature = "ruzstd", feature = "zstd"))]
             Codec::Zstd => {
-                let (level, threads) = (self.level, self.threads.get());
-                let zstd = zstd::Parameters { level, threads, ..self.zstd.clone() };
+                let zstd = self.zstd.clone().with_level(self.level);
+                let zstd = zstd.with_threads(self.threads.get());
                 State::Zstd(zstd::Writer::new(writer, &zstd)?)
             }
             #[allow(unreachable_patterns, reason = "reached where a codec is left out")]

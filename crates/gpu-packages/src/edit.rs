@@ -23,6 +23,8 @@ use crate::wheel::{WheelEdit, check_wheel, read_record};
 use crate::zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMemberReader};
 
 /// The way to the members of a package.
+///
+/// Exhaustive: a new form must stop the build of a caller, which reads each in its own way.
 #[derive(Clone, Debug)]
 pub enum PackageForm {
     /// Each can be read by itself.

@@ -15,6 +15,7 @@ const MOST_OF_TEXT: u64 = 16 << 20;
 
 /// Kind of an entry of a directory. Symbolic links are not followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EntryKind {
     /// A regular file.
     File,
@@ -73,11 +74,20 @@ impl TreeFault {
 
 /// A directory with distributions.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Site<T> {
     /// The environment that it is a part of: files of its distributions lie below.
     pub tree: T,
     /// Its place in the environment.
     pub base: Vec<u8>,
+}
+
+impl<T> Site<T> {
+    /// Creates the site at a place in an environment.
+    #[must_use]
+    pub fn new(tree: T, base: Vec<u8>) -> Self {
+        Site { tree, base }
+    }
 }
 
 /// A distribution that is installed in an environment.

@@ -150,6 +150,7 @@ impl From<Error> for io::Error {
 
 /// Something in a package that is wrong or suspicious, with its place.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Finding {
     /// The member at fault; empty if it is the package.
     pub path: MemberPath,

@@ -43,7 +43,7 @@ impl<'p> ArchiveCopy<'p> {
     /// # Errors
     ///
     /// [`NoCode`](crate::ErrorKind::NoCode) if the input has no code for the target, unless
-    /// [that is allowed](crate::Unbundling::allow_missing); [`Changed`](crate::ErrorKind::Changed),
+    /// [that is allowed](crate::Unbundling::with_allow_missing); [`Changed`](crate::ErrorKind::Changed),
     /// [`Read`](crate::ErrorKind::Read), [`Write`](crate::ErrorKind::Write).
     pub fn write<R: Read + Seek, W: Write>(&self, mut input: R, out: W) -> Result<(), Error> {
         self.device.check(self.allow_missing)?;
@@ -54,7 +54,7 @@ impl<'p> ArchiveCopy<'p> {
         let members = self.planned.iter().enumerate().filter(|(_, planned)| is_member(planned));
         // Empty ones have no part.
         let mut members = members.filter(|(_, planned)| planned.size > 0);
-        for part in self.device.layout().parts.iter() {
+        for part in self.device.layout().parts().iter() {
             match part {
                 Part::Bytes(bytes) => copier.put(bytes)?,
                 // There are none: names and sizes have other padding.

@@ -141,7 +141,7 @@ impl Error {
 
     /// Returns the error of reading or writing, for the kinds [`Read`](ErrorKind::Read) and
     /// [`Write`](ErrorKind::Write).
-    pub fn io_error(&self) -> Option<&io::Error> {
+    pub fn io(&self) -> Option<&io::Error> {
         self.0.io.as_ref()
     }
 

@@ -132,11 +132,11 @@ impl LayoutBuilder {
         }
         head.extend_from_slice(&names);
         let mut layout = Layout::new(self.members.iter().map(|&(_, size)| size));
-        layout.parts.push_vec(head);
+        layout.push_bytes(&head);
         for (index, (header, size)) in self.members.iter().enumerate() {
-            layout.parts.push_bytes(header.as_bytes());
+            layout.push_bytes(header.as_bytes());
             layout.push_input(index, 0..*size);
-            layout.parts.push_bytes(padding(*size));
+            layout.push_bytes(padding(*size));
         }
         Ok(layout)
     }
@@ -202,7 +202,7 @@ mod tests {
 
     /// Returns the bytes before the contents of the first member.
     fn head(layout: &Layout) -> Vec<u8> {
-        let bytes = layout.parts.iter().map_while(|part| match part {
+        let bytes = layout.parts().iter().map_while(|part| match part {
             Part::Bytes(bytes) => Some(bytes),
             _ => None,
         });

@@ -107,7 +107,7 @@ impl Unbundling {
     }
 
     /// Returns the targets that the input has no code for. Writing is an error if there are any, unless
-    /// [`allow_missing`](Self::allow_missing) says otherwise.
+    /// [`with_allow_missing`](Self::with_allow_missing) says otherwise.
     pub fn missing(&self) -> impl Iterator<Item = &Request> {
         self.archives.iter().filter(|archive| archive.is_empty()).map(DeviceArchive::target)
     }
@@ -128,13 +128,13 @@ impl Unbundling {
     /// let mut archive = Vec::new();
     /// let error = plan.write(&mut library, [&mut archive], no_thin_members).unwrap_err();
     /// assert_eq!(error.to_string(), "no code for hip-amdgcn-amd-amdhsa--gfx90a");
-    /// plan.allow_missing(true).write(&mut library, [&mut archive], no_thin_members)?;
+    /// plan.with_allow_missing(true).write(&mut library, [&mut archive], no_thin_members)?;
     /// assert_eq!(archive, b"!<arch>\n");
     /// # Ok(())
     /// # }
     /// ```
     #[must_use]
-    pub fn allow_missing(mut self, allow: bool) -> Self {
+    pub fn with_allow_missing(mut self, allow: bool) -> Self {
         self.allow_missing = allow;
         self
     }
@@ -169,7 +169,7 @@ impl Unbundling {
     /// # Errors
     ///
     /// [`NoCode`](crate::ErrorKind::NoCode) if the input has no code for a target, unless
-    /// [that is allowed](Self::allow_missing); [`Usage`](crate::ErrorKind::Usage) for another number of writers;
+    /// [that is allowed](Self::with_allow_missing); [`Usage`](crate::ErrorKind::Usage) for another number of writers;
     /// [`Changed`](crate::ErrorKind::Changed), [`Write`](crate::ErrorKind::Write) and errors of [`entries`](crate::entries()).
     pub fn write<R: Read + Seek, W: Write>(
         &self,
@@ -215,7 +215,7 @@ impl Unbundling {
         let mut outs: Vec<_> = (writers.into_iter().zip(&self.archives).enumerate())
             .map(|(archive, (out, planned))| {
                 let out = BufWriter::with_capacity(1 << 16, out);
-                Out { archive, out, parts: planned.layout.parts.iter() }
+                Out { archive, out, parts: planned.layout.parts().iter() }
             })
             .collect();
         let targets = self.archives.iter().map(|archive| archive.target.clone()).collect();

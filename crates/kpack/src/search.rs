@@ -75,21 +75,19 @@ pub fn without_features(name: &str) -> Option<String> {
 }
 
 /// Returns the patterns of paths that the loader goes through: those of the marker, or what the environment says instead.
-/// `list` is the value of `ROCM_KPACK_PATH`, which replaces all unless it names no path, and `prefix` the value of
-/// `ROCM_KPACK_PATH_PREFIX`, which comes first; both have `:` between paths. For messages: [`places`] tells which of
-/// them are patterns.
+/// For messages: [`places`] tells which of them are patterns.
 ///
 /// ```
-/// use kpack::search::patterns;
+/// use kpack::search::{Variables, patterns};
 ///
 /// let marker = ["../.kpack/foo_@GFXARCH@.kpack".to_string()];
-/// assert_eq!(patterns(&marker, None, None), marker);
-/// assert_eq!(patterns(&marker, Some("/a.kpack:/b.kpack"), None), ["/a.kpack", "/b.kpack"]);
-/// assert_eq!(patterns(&marker, None, Some("/a.kpack")), ["/a.kpack", &marker[0]]);
+/// let none = Variables::default();
+/// assert_eq!(patterns(&marker, &none), marker);
+/// assert_eq!(patterns(&marker, &none.with_list("/a.kpack:/b.kpack")), ["/a.kpack", "/b.kpack"]);
+/// assert_eq!(patterns(&marker, &none.with_prefix("/a.kpack")), ["/a.kpack", &marker[0]]);
 /// ```
 #[must_use]
-pub fn patterns(marker: &[String], list: Option<&str>, prefix: Option<&str>) -> Vec<String> {
-    let variables = Variables { list, prefix, separator: ':' };
+pub fn patterns(marker: &[String], variables: &Variables<'_>) -> Vec<String> {
     let (named, is_all) = variables.paths();
     let mut all: Vec<String> = named.into_iter().map(ToString::to_string).collect();
     if !is_all {
@@ -106,6 +104,7 @@ pub fn patterns(marker: &[String], list: Option<&str>, prefix: Option<&str>) -> 
 /// assert_eq!(Variables::default().separator, ':');
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Variables<'a> {
     /// The value of `ROCM_KPACK_PATH`: these packs and no others, unless it names none.
     pub list: Option<&'a str>,
@@ -122,6 +121,27 @@ impl Default for Variables<'_> {
 }
 
 impl<'a> Variables<'a> {
+    /// Sets the value of `ROCM_KPACK_PATH`. Default: not set.
+    #[must_use]
+    pub fn with_list(mut self, list: impl Into<Option<&'a str>>) -> Self {
+        self.list = list.into();
+        self
+    }
+
+    /// Sets the value of `ROCM_KPACK_PATH_PREFIX`. Default: not set.
+    #[must_use]
+    pub fn with_prefix(mut self, prefix: impl Into<Option<&'a str>>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Sets the character between paths. Default: `:`.
+    #[must_use]
+    pub fn with_separator(mut self, separator: char) -> Self {
+        self.separator = separator;
+        self
+    }
+
     /// Returns the paths that they name, and whether there are no others.
     fn paths(&self) -> (Vec<&'a str>, bool) {
         let split = |text: Option<&'a str>| -> Vec<&'a str> {
@@ -164,7 +184,7 @@ impl PackPath {
 /// use kpack::search::{PackPath, Variables, places};
 ///
 /// let marker = ["../.kpack/foo_@GFXARCH@.kpack".to_string()];
-/// let variables = Variables { prefix: Some("mine.kpack"), ..Variables::default() };
+/// let variables = Variables::default().with_prefix("mine.kpack");
 /// let found = places(&marker, &variables, &["gfx942:xnack-"]);
 /// let paths: Vec<&str> = found.iter().map(PackPath::path).collect();
 /// assert_eq!(paths, ["mine.kpack", "../.kpack/foo_gfx942:xnack-.kpack", "../.kpack/foo_gfx942.kpack"]);
@@ -204,6 +224,7 @@ pub enum Loader {
 
 /// The code object that a loader takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Hit<'t> {
     /// The number of its pack among the given packs.
     pub pack: usize,

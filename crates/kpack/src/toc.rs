@@ -74,6 +74,8 @@ pub fn toc_range(head: &[u8], len: u64) -> Result<Range<u64>, Error> {
 }
 
 /// The compression of a pack.
+///
+/// Exhaustive: a new compression must stop the build of a caller that stores code objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheme {
     /// `none`: code objects as they are.

@@ -33,6 +33,8 @@ pub trait ReadAt {
 }
 
 /// A [`ReadAt`] could not read.
+///
+/// Exhaustive: each source makes it, and keeps the reason for its owner.
 #[derive(Debug)]
 pub struct Unreadable;
 

@@ -5,6 +5,8 @@ use core::fmt;
 /// The kind of code in an entry.
 ///
 /// A number without a constant is kept as it is.
+///
+/// Exhaustive: it is the number that the format stores, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind(pub u16);
 

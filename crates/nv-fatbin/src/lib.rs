@@ -66,7 +66,7 @@
 //!
 //! let architecture = Architecture::from_name("sm_90a").ok_or("unknown architecture")?;
 //! let mut fatbin = NewFatbin::new();
-//! fatbin.add(&NewEntry::new(Kind::ELF, architecture, &b"\x7fELF and so on"[..]).flags(Flags::BITS_64))?;
+//! fatbin.add(&NewEntry::new(Kind::ELF, architecture, &b"\x7fELF and so on"[..]).with_flags(Flags::BITS_64))?;
 //! assert_eq!(fatbin.to_vec()?.len(), 16 + 64 + 16);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -155,7 +155,7 @@ impl<'a> NewEntry<'a> {
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let image = |name| Some(NewEntry::new(Kind::ELF, Architecture::from_name(name)?, b"code".as_slice()));
     /// let images = [image("sm_80"), image("sm_90a")].map(Option::unwrap);
-    /// let entry = NewEntry::concatenated(&images)?.compression(Compression::Lz4(3));
+    /// let entry = NewEntry::concatenated(&images)?.with_compression(Compression::Lz4(3));
     /// let mut fatbin = NewFatbin::new();
     /// fatbin.add(&entry)?;
     /// let fatbin = fatbin.to_vec()?;
@@ -208,28 +208,28 @@ impl<'a> NewEntry<'a> {
 
     /// Adds flags, such as the flag of the host.
     #[must_use]
-    pub fn flags(mut self, flags: Flags) -> Self {
+    pub fn with_flags(mut self, flags: Flags) -> Self {
         self.flags |= flags;
         self
     }
 
     /// Sets the identifier.
     #[must_use]
-    pub fn identifier(mut self, identifier: impl Into<Cow<'a, [u8]>>) -> Self {
+    pub fn with_identifier(mut self, identifier: impl Into<Cow<'a, [u8]>>) -> Self {
         self.identifier = Some(identifier.into());
         self
     }
 
     /// Sets the options.
     #[must_use]
-    pub fn options(mut self, options: impl Into<Cow<'a, [u8]>>) -> Self {
+    pub fn with_options(mut self, options: impl Into<Cow<'a, [u8]>>) -> Self {
         self.options = Some(options.into());
         self
     }
 
     /// Sets how the code is stored.
     #[must_use]
-    pub fn compression(mut self, compression: Compression) -> Self {
+    pub fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }

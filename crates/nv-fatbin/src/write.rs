@@ -33,7 +33,7 @@ impl Entry<'_> {
     /// let entry = NewEntry::ptx(Architecture::from_name("sm_90").ok_or("a name")?, text)?;
     /// let mut fatbin = NewFatbin::new();
     /// fatbin.add(&entry)?;
-    /// fatbin.add(&entry.compression(Compression::Lz4(3)))?;
+    /// fatbin.add(&entry.with_compression(Compression::Lz4(3)))?;
     /// let fatbin = fatbin.to_vec()?;
     /// let entries = Fatbin::parse(&fatbin)?.entries().collect::<Result<Vec<_>, _>>()?;
     /// assert_eq!(entries[0].stored_as(Compression::Lz4(3), 1 << 20)?, entries[1].bytes().unwrap());
@@ -138,7 +138,7 @@ impl Entry<'_> {
 /// }
 /// let ptx = b".version 8.7\n.target sm_90\n.address_size 64\n";
 /// if let Some(architecture) = Architecture::of_ptx(ptx) {
-///     edited.add(&NewEntry::ptx(architecture, ptx)?.flags(Flags::LINUX))?;
+///     edited.add(&NewEntry::ptx(architecture, ptx)?.with_flags(Flags::LINUX))?;
 /// }
 /// let edited = edited.to_vec()?;
 /// assert_eq!(Fatbin::parse(&edited)?.entries().count(), 2);

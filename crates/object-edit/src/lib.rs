@@ -32,7 +32,7 @@
 //! let at = object.windows(8).position(|bytes| bytes == b"contents").unwrap() as u64;
 //! let mut file = Cursor::new(object);
 //! let change = SectionChange::Contents(of_bytes(*b"longer contents!"));
-//! let section = SectionEdit { range: at..at + 8, name: ".llvm.offloading".into(), change };
+//! let section = SectionEdit::new(at..at + 8, ".llvm.offloading", change);
 //! let mut source = Source::new(&mut file)?;
 //! let window = 0..source.len();
 //! let edited =

@@ -9,6 +9,8 @@ use crate::error::Error;
 use crate::pod::rest;
 
 /// An input of an edit.
+///
+/// Exhaustive: a new kind of input must stop the build of each reader of inputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Input {
     /// The edited file.

@@ -14,10 +14,10 @@ pub type StringPair<'a> = (Cow<'a, [u8]>, Cow<'a, [u8]>);
 /// use offload_binary::{ImageEntry, ImageKind, OffloadKind};
 ///
 /// let entry = ImageEntry::new(4096)
-///     .image_kind(ImageKind::OBJECT)
-///     .offload_kind(OffloadKind::HIP)
-///     .string("arch", "gfx90a")
-///     .string("triple", "amdgcn-amd-amdhsa");
+///     .with_image_kind(ImageKind::OBJECT)
+///     .with_offload_kind(OffloadKind::HIP)
+///     .with_string("arch", "gfx90a")
+///     .with_string("triple", "amdgcn-amd-amdhsa");
 /// assert_eq!(entry.strings.len(), 2);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
@@ -32,7 +32,7 @@ pub struct ImageEntry<'a> {
     /// not checked, neither is it in LLVM.
     pub flags: Flags,
     /// Keys and values in the order in which they are stored. Keys cannot hold a NUL, values can
-    /// from version 2 on only. [`string`](Self::string) stores each key once. A key that is pushed here, or read from a file, may
+    /// from version 2 on only. [`with_string`](Self::with_string) stores each key once. A key that is pushed here, or read from a file, may
     /// be there more than once; readers take the last one.
     pub strings: Vec<StringPair<'a>>,
     /// Length of the image in bytes.
@@ -54,21 +54,21 @@ impl<'a> ImageEntry<'a> {
 
     /// Sets the format of the image.
     #[must_use]
-    pub fn image_kind(mut self, image_kind: ImageKind) -> Self {
+    pub fn with_image_kind(mut self, image_kind: ImageKind) -> Self {
         self.image_kind = image_kind;
         self
     }
 
     /// Sets the programming model that produced the image.
     #[must_use]
-    pub fn offload_kind(mut self, offload_kind: OffloadKind) -> Self {
+    pub fn with_offload_kind(mut self, offload_kind: OffloadKind) -> Self {
         self.offload_kind = offload_kind;
         self
     }
 
     /// Sets the flags.
     #[must_use]
-    pub fn flags(mut self, flags: Flags) -> Self {
+    pub fn with_flags(mut self, flags: Flags) -> Self {
         self.flags = flags;
         self
     }
@@ -79,11 +79,11 @@ impl<'a> ImageEntry<'a> {
     /// ```
     /// use offload_binary::ImageEntry;
     ///
-    /// let entry = ImageEntry::new(0).string("arch", "gfx90a").string("arch", "gfx1100");
-    /// assert_eq!(entry, ImageEntry::new(0).string("arch", "gfx1100"));
+    /// let entry = ImageEntry::new(0).with_string("arch", "gfx90a").with_string("arch", "gfx1100");
+    /// assert_eq!(entry, ImageEntry::new(0).with_string("arch", "gfx1100"));
     /// ```
     #[must_use]
-    pub fn string<K, V>(mut self, key: &'a K, value: &'a V) -> Self
+    pub fn with_string<K, V>(mut self, key: &'a K, value: &'a V) -> Self
     where
         K: AsRef<[u8]> + ?Sized,
         V: AsRef<[u8]> + ?Sized,

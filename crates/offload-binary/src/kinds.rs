@@ -5,6 +5,8 @@ use core::fmt;
 /// The format of a device image (`ImageKind` of LLVM's offload binary).
 ///
 /// A number without a constant is kept as it is.
+///
+/// Exhaustive: it is the number that the format stores, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ImageKind(pub u16);
 
@@ -93,6 +95,8 @@ impl fmt::Display for ImageKind {
 ///
 /// A number without a constant is kept as it is. LLVM 21 turned the enumeration into a bit mask
 /// and gave HIP a new number: see [`HIP_LEGACY`](Self::HIP_LEGACY).
+///
+/// Exhaustive: it is the number that the format stores, and nothing else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OffloadKind(pub u16);
 

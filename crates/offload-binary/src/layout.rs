@@ -31,10 +31,10 @@ use crate::wire::{
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let image = b"\x7fELF...";
 /// let entry = ImageEntry::new(7)
-///     .image_kind(ImageKind::OBJECT)
-///     .offload_kind(OffloadKind::HIP)
-///     .string("arch", "gfx90a")
-///     .string("triple", "amdgcn-amd-amdhsa");
+///     .with_image_kind(ImageKind::OBJECT)
+///     .with_offload_kind(OffloadKind::HIP)
+///     .with_string("arch", "gfx90a")
+///     .with_string("triple", "amdgcn-amd-amdhsa");
 /// let layout = layout(FormatVersion::V1, &[entry])?;
 /// assert_eq!((layout.offset(0), layout.size()), (Some(144), 152));
 ///
@@ -135,12 +135,12 @@ fn push_binary(
         }
     }
     bytes.extend_from_slice(table.bytes());
-    layout.parts.push_bytes(&bytes);
-    layout.parts.pad_to(start + images_at);
+    layout.push_bytes(&bytes);
+    layout.pad_to(start + images_at);
     for (index, entry) in (first..).zip(entries) {
         layout.push_input(index, 0..entry.size);
     }
-    layout.parts.pad_to(end);
+    layout.pad_to(end);
     Ok(())
 }
 

@@ -89,10 +89,10 @@
 //!
 //! let image = b"some image";
 //! let entry = ImageEntry::new(10)
-//!     .image_kind(ImageKind::OBJECT)
-//!     .offload_kind(OffloadKind::HIP)
-//!     .string("arch", "gfx90a")
-//!     .string("triple", "amdgcn-amd-amdhsa");
+//!     .with_image_kind(ImageKind::OBJECT)
+//!     .with_offload_kind(OffloadKind::HIP)
+//!     .with_string("arch", "gfx90a")
+//!     .with_string("triple", "amdgcn-amd-amdhsa");
 //! let v1 = offload_binary::layout(FormatVersion::V1, &[entry])?.to_vec(&[image])?;
 //!
 //! // For LLVM 23; and back, byte for byte.
@@ -106,7 +106,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `std` | yes | layouts stream images from `std::io` readers; errors as `std::io::Error` |
-//! | `target-id` | no | `Entry::target` and `ImageEntry::target`, in the types of `target-id` |
+//! | `target-id` | no | `Entry::target` and `ImageEntry::with_target`, in the types of `target-id` |
 //!
 //! # `no_std`, Rust version, stability
 //!

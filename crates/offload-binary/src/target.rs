@@ -21,7 +21,7 @@ impl Entry<'_> {
     ///
     /// let triple = Triple::parse("amdgcn-amd-amdhsa");
     /// let target = Target::new(Some(OffloadKind::Hip), Some(triple), "gfx90a:xnack-");
-    /// let entry = ImageEntry::new(5).target(&target).ok_or("not a kind of offload binaries")?;
+    /// let entry = ImageEntry::new(5).with_target(&target).ok_or("not a kind of offload binaries")?;
     /// let bytes = offload_binary::layout(FormatVersion::V1, &[entry])?.to_vec(&[b"image"])?;
     ///
     /// for entry in OffloadBinary::parse(&bytes)?.entries() {
@@ -48,7 +48,7 @@ impl<'a> ImageEntry<'a> {
     ///
     /// `None` for a kind that [offload binaries have no number for](OffloadKind::from_target_id).
     #[must_use]
-    pub fn target(mut self, target: &'a Target) -> Option<Self> {
+    pub fn with_target(mut self, target: &'a Target) -> Option<Self> {
         self.offload_kind = match target.kind() {
             Some(kind) => OffloadKind::from_target_id(kind)?,
             None => OffloadKind::NONE,

@@ -91,10 +91,10 @@ impl Build {
         self
     }
 
-    /// Leaves it to the caller to link with the libraries of the runtime.
+    /// Sets whether cargo links the libraries of the runtime. Default: `true`.
     #[must_use]
-    pub fn without_runtime(mut self) -> Self {
-        self.without_runtime = true;
+    pub fn with_runtime(mut self, runtime: bool) -> Self {
+        self.without_runtime = !runtime;
         self
     }
 
@@ -261,7 +261,7 @@ mod tests {
         let job = build.job().unwrap();
         let sources = ["b.cpp", "include/a.h", "src/a.hip"].map(str::to_owned).into();
         let lines =
-            build.clone().without_runtime().lines(&job, Path::new("/out"), "kernels", &sources);
+            build.clone().with_runtime(false).lines(&job, Path::new("/out"), "kernels", &sources);
         let expected = [
             "rustc-link-search=native=/out",
             "rustc-link-lib=static:+whole-archive=kernels",

@@ -25,7 +25,7 @@
 //! # What it prints
 //!
 //! Lines for cargo: the static library and where it is, the libraries of the runtime, and the files, headers of the host code and variables after
-//! whose change the script runs again ([`Build::with_header`]: headers of device code). [`Build::without_runtime`] leaves the libraries of the runtime out.
+//! whose change the script runs again ([`Build::with_header`]: headers of device code). [`Build::with_runtime`] can leave the libraries of the runtime out.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]

@@ -161,10 +161,10 @@ impl ClangOptions {
         self
     }
 
-    /// Leaves out `-flto` for AMD's GPUs, as LLVM 23 does, whose clang always links them so.
+    /// Sets whether links for AMD's GPUs get `-flto`. Default: `true`. LLVM 23 leaves it out: its clang always links them so.
     #[must_use]
-    pub fn without_lto(mut self, without_lto: bool) -> Self {
-        self.without_lto = without_lto;
+    pub fn with_lto(mut self, lto: bool) -> Self {
+        self.without_lto = !lto;
         self
     }
 

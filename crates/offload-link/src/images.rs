@@ -38,6 +38,7 @@ pub struct Images {
 
 /// Image for the devices of one target.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LinkedImage {
     /// Target that the image is for.
     pub target: LinkTarget,
@@ -47,6 +48,28 @@ pub struct LinkedImage {
     pub image_kind: ImageKind,
     /// The image: bytes, and ranges of what the caller numbers.
     pub parts: Parts,
+}
+
+impl LinkedImage {
+    /// Creates an object that no runtime registers.
+    #[must_use]
+    pub fn new(target: LinkTarget, parts: Parts) -> Self {
+        LinkedImage { target, kinds: Vec::new(), image_kind: ImageKind::OBJECT, parts }
+    }
+
+    /// Sets the programming models. Default: none.
+    #[must_use]
+    pub fn with_kinds(mut self, kinds: impl IntoIterator<Item = OffloadKind>) -> Self {
+        self.kinds = kinds.into_iter().collect();
+        self
+    }
+
+    /// Sets the kind of the image. Default: an object.
+    #[must_use]
+    pub fn with_image_kind(mut self, kind: ImageKind) -> Self {
+        self.image_kind = kind;
+        self
+    }
 }
 
 /// Returns the bytes of something that has to be in memory.
@@ -66,11 +89,8 @@ impl Plan<'_> {
     /// The linker's own.
     pub fn link<L: DeviceLinker>(&self, linker: &mut L) -> Result<Images, L::Error> {
         let linked = linker.link_all(self.groups())?;
-        let images = self.groups().iter().zip(linked).map(|(group, parts)| LinkedImage {
-            target: group.target().clone(),
-            kinds: group.kinds().to_vec(),
-            image_kind: ImageKind::OBJECT,
-            parts,
+        let images = self.groups().iter().zip(linked).map(|(group, parts)| {
+            LinkedImage::new(group.target().clone(), parts).with_kinds(group.kinds().to_vec())
         });
         Ok(images.collect())
     }

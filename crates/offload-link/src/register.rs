@@ -24,7 +24,7 @@ pub struct RegisterOptions {
     abi: Abi,
     compression: Option<WriteOptions>,
     relocatable: bool,
-    as_llvm: bool,
+    llvm_code: bool,
     names_host: bool,
     private_entries: Option<String>,
 }
@@ -46,7 +46,7 @@ impl RegisterOptions {
             abi: Abi::Current,
             compression: None,
             relocatable: false,
-            as_llvm: false,
+            llvm_code: false,
             names_host: false,
             private_entries: None,
         }
@@ -133,10 +133,10 @@ impl RegisterOptions {
             .map_err(|error| Error::of(ErrorKind::Input, "private entries", error))
     }
 
-    /// Makes the instructions of LLVM's modules: see [`Wrapper::as_llvm`].
+    /// Makes the instructions of LLVM's modules: see [`Wrapper::with_llvm_code`].
     #[must_use]
-    pub fn with_as_llvm(mut self, as_llvm: bool) -> Self {
-        self.as_llvm = as_llvm;
+    pub fn with_llvm_code(mut self, llvm_code: bool) -> Self {
+        self.llvm_code = llvm_code;
         self
     }
 
@@ -150,10 +150,11 @@ impl RegisterOptions {
 
     /// Returns the registration code of these options, without images.
     fn wrapper<'a>(&'a self, kind: OffloadKind, host: Target) -> Wrapper<'a> {
-        let wrapper =
-            Wrapper::new(kind, self.abi, host).relocatable(self.relocatable).as_llvm(self.as_llvm);
+        let wrapper = Wrapper::new(kind, self.abi, host)
+            .with_relocatable(self.relocatable)
+            .with_llvm_code(self.llvm_code);
         match &self.private_entries {
-            Some(suffix) => wrapper.private_entries(suffix).retain(true),
+            Some(suffix) => wrapper.with_private_entries(suffix).with_retain(true),
             None => wrapper,
         }
     }
@@ -198,7 +199,8 @@ impl Images {
         for kind in self.kinds() {
             // The arguments are the same for all images.
             let wrapper = options.wrapper(kind, host.clone());
-            let module = wrapper.image(Image::from_bytes(b"image")).module().map_err(failed)?;
+            let module =
+                wrapper.with_image(Image::from_bytes(b"image")).module().map_err(failed)?;
             if !module.compiler_args().is_empty() {
                 return Ok(module.compiler_args());
             }
@@ -254,7 +256,7 @@ impl Registration {
         let module = loop {
             let images = containers.iter().zip(&heads);
             let images = images.map(|(parts, head)| Image::new(parts.size(), &head[..]));
-            match options.wrapper(kind, host.clone()).images(images).module() {
+            match options.wrapper(kind, host.clone()).with_images(images).module() {
                 Ok(module) => break module,
                 Err(error) if read_more(&error, &containers, &mut heads) => {}
                 Err(error) => return Err(failed(error)),
@@ -336,7 +338,7 @@ fn read_more(error: &wrapper_ir::Error, containers: &[Parts], heads: &mut [Vec<u
 /// Returns a layout whose inputs are lists of parts themselves.
 fn filled(layout: &Layout, inputs: &[Parts]) -> Parts {
     let mut filled = Parts::new();
-    for part in layout.parts.iter() {
+    for part in layout.parts().iter() {
         match part {
             Part::Input(&input, range) => {
                 let parts = inputs.get(input);
@@ -404,10 +406,10 @@ fn offload_binary(
 /// Describes an image, with its strings in LLVM's order.
 fn entry(kind: OffloadKind, image: &LinkedImage) -> ImageEntry<'_> {
     ImageEntry::new(image.parts.size())
-        .image_kind(image.image_kind)
-        .offload_kind(kind)
-        .string("triple", image.target.triple())
-        .string("arch", image.target.processor())
+        .with_image_kind(image.image_kind)
+        .with_offload_kind(kind)
+        .with_string("triple", image.target.triple())
+        .with_string("arch", image.target.processor())
 }
 
 /// Returns the entry IDs of the bundle for HIP, as LLVM's tool names them to the bundler: an empty entry for the host, then those of the images.

@@ -92,7 +92,7 @@ fn check_archive(data: &[u8]) {
     let requests: Vec<_> =
         ids.iter().map(|id| Request::new(&EntryId::parse(id).expect("was parsed"))).collect();
     let plan = match Unbundling::plan(&mut input, requests.clone(), &options(), &mut open_thin) {
-        Ok(plan) => plan.allow_missing(true),
+        Ok(plan) => plan.with_allow_missing(true),
         Err(error) => return assert_message(&error),
     };
     assert!(seen.is_ok());

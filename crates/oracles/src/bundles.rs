@@ -74,7 +74,7 @@ fn check_rewritten(bundle: &Bundle<'_>, entries: &[Entry<'_>]) {
     let bytes = layout.to_vec(&payloads).expect("as laid out");
     assert_eq!(bytes.len() as u64, layout.size());
     for (index, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.size() > 0) {
-        let place = layout.offset(index).and_then(|offset| layout.parts.at(offset));
+        let place = layout.offset(index).and_then(|offset| layout.parts().at(offset));
         assert_eq!(
             place,
             Some((layout.offset(index).unwrap(), Part::Input(&index, 0..entry.size())))

@@ -3,8 +3,8 @@
 use std::io::Read;
 
 use ccob::{
-    Decoder, Decompressed, Error, ErrorKind, Header, Method, Version, WriteOptions, compress,
-    decompress, decompress_into, decompress_prefix, decompress_unverified, hash,
+    Decoder, Decompressed, Error, ErrorKind, Header, Method, ReadOptions, Version, WriteOptions,
+    compress, decompress, decompress_into, decompress_prefix, hash,
 };
 
 use crate::assert_message;
@@ -45,10 +45,10 @@ fn text<T>(result: &Result<T, Error>) -> Option<String> {
 
 /// Checks decompression and compression.
 pub fn check(data: &[u8]) {
-    let limits = LIMIT;
+    let limits = &ReadOptions::default().with_max_decompressed(LIMIT);
     let verified = decompress(data, limits);
     check_partly(data, &verified, limits);
-    match decompress_unverified(data, limits) {
+    match decompress(data, &limits.clone().with_verify_hash(false)) {
         Ok(found) => {
             check_found(data, &found);
             match verified {
@@ -71,7 +71,7 @@ pub fn check(data: &[u8]) {
 
 /// Checks that the reading decoder gives the same result, wherever it is interrupted, and that decompressing into
 /// existing memory does so too.
-fn check_partly(data: &[u8], verified: &Result<Decompressed, Error>, limits: u64) {
+fn check_partly(data: &[u8], verified: &Result<Decompressed, Error>, limits: &ReadOptions) {
     let step = usize::from(data.last().copied().unwrap_or_default()) + 1;
     let mut read = Vec::new();
     let result = Decoder::new(data, limits).and_then(|mut decoder| {
@@ -110,13 +110,13 @@ fn check_found(data: &[u8], found: &Decompressed) {
         assert_eq!(found.consumed, total_size);
     }
     // The bytes after it do not matter.
-    let limits = found.data.len() as u64;
-    let exact = decompress_unverified(&data[..found.consumed as usize], limits);
+    let limits = ReadOptions::default().with_max_decompressed(found.data.len() as u64);
+    let exact = decompress(&data[..found.consumed as usize], &limits.with_verify_hash(false));
     assert!(exact.is_ok_and(|exact| is_same(&exact, found)));
 }
 
 /// Checks that the container is sound with the right hash in its header.
-fn check_rehashed(data: &[u8], found: &Decompressed, limits: u64) {
+fn check_rehashed(data: &[u8], found: &Decompressed, limits: &ReadOptions) {
     let mut data = data.to_vec();
     let end = found.header.header_len();
     data[end - 8..end].copy_from_slice(&hash(&found.data).to_le_bytes());
@@ -124,7 +124,7 @@ fn check_rehashed(data: &[u8], found: &Decompressed, limits: u64) {
     assert!(again.data == found.data);
 }
 
-fn check_round_trip(data: &[u8], limits: u64) {
+fn check_round_trip(data: &[u8], limits: &ReadOptions) {
     // A large expansion would only cost time.
     let data = &data[..data.len().min(1 << 17)];
     let version = [Version::V1, Version::V2, Version::V3][data.len() % 3];
@@ -149,7 +149,7 @@ fn check_round_trip(data: &[u8], limits: u64) {
 }
 
 /// Checks that several frames, with skippable ones before, between and after them, hold the same in every version.
-fn check_frames(data: &[u8], limits: u64) {
+fn check_frames(data: &[u8], limits: &ReadOptions) {
     let choice = data.last().copied().unwrap_or_default();
     let skippable = |len: u8| {
         let magic = 0x184D_2A50 + u32::from(len % 16);
@@ -198,7 +198,7 @@ fn check_frames(data: &[u8], limits: u64) {
 
 /// Checks that output of libzstd can be read. (On damaged frames the two need not agree: of the checks for them
 /// each leaves out some.)
-fn check_libzstd(data: &[u8], limits: u64) {
+fn check_libzstd(data: &[u8], limits: &ReadOptions) {
     let choice = data.first().copied().unwrap_or_default();
     // With higher levels GCC 12 finds a fault in libzstd that is its own: it forgets that it made a constant
     // array static, and says that its scope was left.

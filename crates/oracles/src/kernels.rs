@@ -140,7 +140,7 @@ fn rule(data: &[u8]) {
                 let _ = rule.hits_change(old, new);
             }
         }
-        Err(error) => assert!(!error.is_empty()),
+        Err(error) => assert!(!error.to_string().is_empty()),
     }
 }
 

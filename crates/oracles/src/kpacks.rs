@@ -133,7 +133,7 @@ fn read_others(data: &[u8]) {
         let names = subsets(text);
         assert!(names.len() <= 16 && (names.is_empty() || names.len().is_power_of_two()));
         let marker = ["a_@GFXARCH@".to_owned()];
-        let variables = Variables { prefix: Some(text), ..Variables::default() };
+        let variables = Variables::default().with_prefix(text);
         let named = text.split(':').filter(|path| !path.is_empty()).count();
         assert_eq!(places(&marker, &variables, &[text]).len(), named + names.len());
     }

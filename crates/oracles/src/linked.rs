@@ -150,9 +150,9 @@ fn offload_binary(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
     }
     let entry = |(arch, image): &(&'static str, Vec<u8>)| {
         ImageEntry::new(image.len() as u64)
-            .offload_kind(OffloadKind::HIP)
-            .string("triple", "amdgpu9.0a-amd-amdhsa")
-            .string("arch", *arch)
+            .with_offload_kind(OffloadKind::HIP)
+            .with_string("triple", "amdgpu9.0a-amd-amdhsa")
+            .with_string("arch", *arch)
     };
     let entries: Vec<_> = images.iter().map(entry).collect();
     let images: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();

@@ -292,9 +292,9 @@ fn object(number: usize, made: &Made) -> Vec<u8> {
         let mut code = file(names);
         code.extend(number.to_le_bytes());
         let entry = ImageEntry::new(code.len() as u64)
-            .offload_kind(OffloadKind::HIP)
-            .string("triple", TRIPLES[0])
-            .string("arch", *arch);
+            .with_offload_kind(OffloadKind::HIP)
+            .with_string("triple", TRIPLES[0])
+            .with_string("arch", *arch);
         let layout = offload_binary::layout(FormatVersion::V1, &[entry]).expect("a small one");
         package.extend(layout.to_vec(&[&code]).expect("memory does not fail"));
     }
@@ -408,9 +408,9 @@ fn package(u: &mut Unstructured<'_>, number: &mut u32) -> Result<Vec<u8>> {
         *number += 1;
         let image = number.to_le_bytes();
         let entry = ImageEntry::new(image.len() as u64)
-            .offload_kind(*u.choose(&KINDS)?)
-            .string("triple", *u.choose(&TRIPLES)?)
-            .string("arch", *u.choose(&ARCHS)?);
+            .with_offload_kind(*u.choose(&KINDS)?)
+            .with_string("triple", *u.choose(&TRIPLES)?)
+            .with_string("arch", *u.choose(&ARCHS)?);
         let layout = offload_binary::layout(FormatVersion::V1, &[entry]).expect("a small one");
         all.extend(layout.to_vec(&[&image]).expect("memory does not fail"));
     }

@@ -122,7 +122,7 @@ fn described(u: &mut Unstructured<'_>) -> Made<Described> {
 fn check_set(pushed: &ImageEntry<'_>) {
     let mut set = ImageEntry::new(pushed.size);
     for (key, value) in &pushed.strings {
-        set = set.string(key, value);
+        set = set.with_string(key, value);
     }
     for (at, (key, value)) in set.strings.iter().enumerate() {
         let equal = |(other, _): &&StringPair<'_>| other == key;

@@ -36,9 +36,9 @@ pub fn check(data: &[u8]) {
 fn entries(u: &mut Unstructured<'_>) -> Result<()> {
     let (kind, abi) = (*u.choose(&Wrapper::KINDS)?, *u.choose(&Abi::ALL)?);
     let Ok(target) = target(u)? else { return Ok(()) };
-    let mut module = Entries::new(kind, abi, target).retain(u.arbitrary()?);
+    let mut module = Entries::new(kind, abi, target).with_retain(u.arbitrary()?);
     if u.ratio(1, 8)? {
-        module = module.private_entries(u.arbitrary::<&str>()?);
+        module = module.with_private_entries(u.arbitrary::<&str>()?);
     }
     let mut names = Vec::new();
     while names.len() < 6 && (names.is_empty() || u.arbitrary()?) {
@@ -48,10 +48,10 @@ fn entries(u: &mut Unstructured<'_>) -> Result<()> {
             1 => OffloadEntry::variable(name, symbol, u.arbitrary()?),
             2 => OffloadEntry::managed(name, symbol, u.arbitrary::<&str>()?, u.arbitrary()?, 8),
             _ => OffloadEntry::kernel(name, symbol)
-                .flags(EntryFlags(u.arbitrary()?))
-                .data(u.arbitrary()?),
+                .with_flags(EntryFlags::from_bits_retain(u.arbitrary()?))
+                .with_data(u.arbitrary()?),
         };
-        module = module.entry(entry);
+        module = module.with_entry(entry);
         names.push(name);
     }
     let module = match module.module() {
@@ -134,16 +134,16 @@ fn options(u: &mut Unstructured<'_>) -> Result<Box<Options>> {
     let (weak, six) = (u.arbitrary()?, u.arbitrary()?);
     let keep = u.ratio(1, 8)?;
     Ok(Box::new(move |wrapper| {
-        let mut wrapper = wrapper.relocatable(relocatable).weak_image_info(weak);
-        wrapper = wrapper.as_llvm(six).keep_packages(keep);
+        let mut wrapper = wrapper.with_relocatable(relocatable).with_weak_image_info(weak);
+        wrapper = wrapper.with_llvm_code(six).with_keep_packages(keep);
         if let Some(retain) = retain {
-            wrapper = wrapper.retain(retain);
+            wrapper = wrapper.with_retain(retain);
         }
         if let Some(align) = align {
-            wrapper = wrapper.image_align(align);
+            wrapper = wrapper.with_image_align(align);
         }
         if let Some(suffix) = &suffix {
-            wrapper = wrapper.private_entries(suffix.clone());
+            wrapper = wrapper.with_private_entries(suffix.clone());
         }
         wrapper
     }))
@@ -173,9 +173,9 @@ fn image(u: &mut Unstructured<'_>, kind: OffloadKind) -> Result<Vec<u8>> {
         let size = u.int_in_range(0..=40)?.min(u.len());
         let bytes = u.bytes(size)?;
         let found = if u.ratio(1, 12)? { OffloadKind(u.arbitrary()?) } else { of_kind };
-        let entry = ImageEntry::new(bytes.len() as u64).offload_kind(found);
+        let entry = ImageEntry::new(bytes.len() as u64).with_offload_kind(found);
         let arch = u.arbitrary::<&str>()?.replace('\0', "");
-        entries.push(entry.string("arch", &arch).into_owned());
+        entries.push(entry.with_string("arch", &arch).into_owned());
         inner.push(bytes);
     }
     let layout = offload_binary::layout(version, &entries).expect("few small entries");
@@ -206,8 +206,8 @@ fn check_wrapper(
         let mut wrapper = wrapper.clone();
         for (index, (image, head)) in images.iter().zip(heads).enumerate() {
             let image = Image::new(image.len() as u64, image[..*head].to_vec());
-            wrapper = wrapper.image(match ids.get(index) {
-                Some(id) => image.target_id(id.clone()),
+            wrapper = wrapper.with_image(match ids.get(index) {
+                Some(id) => image.with_target_id(id.clone()),
                 None => image,
             });
         }
@@ -295,7 +295,7 @@ fn check_layout(layout: &Layout, images: &[&[u8]], align: u64, magic: &[u8]) -> 
     layout.write_to(&mut written, images.iter().copied()).expect("memory can be written");
     assert!(written == bytes);
     let mut at = 0;
-    for part in layout.parts.iter() {
+    for part in layout.parts().iter() {
         let expected = match part {
             Part::Bytes(bytes) => bytes.to_vec(),
             Part::Zeros(count) => vec![0; count as usize],

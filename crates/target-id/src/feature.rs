@@ -115,6 +115,8 @@ impl fmt::Display for Feature {
 }
 
 /// The value a target ID gives a feature. The third value, *any*, is the feature's absence, and there are no more.
+///
+/// Exhaustive: a feature is on, off, or absent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Setting {
     /// `-`: the feature is disabled.

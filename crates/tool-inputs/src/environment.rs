@@ -198,7 +198,7 @@ fn open(path: &Path, real: &Path) -> io::Result<Site<Environment>> {
     let root = path.ancestors().nth(base.components().count());
     let root = root.filter(|root| self::real(root).is_ok_and(|root| root == environment));
     let tree = Environment(Held::open(root.unwrap_or(environment))?);
-    Ok(Site { tree, base: slashed(base) })
+    Ok(Site::new(tree, slashed(base)))
 }
 
 /// Returns the path of a directory without links. An empty path means the current directory.

@@ -42,7 +42,7 @@ impl SplitLibrary for Host {
 
     fn variables(&self) -> Variables<'_> {
         let [list, prefix] = self.variables.each_ref().map(Option::as_deref);
-        Variables { list, prefix, ..Variables::default() }
+        Variables::default().with_list(list).with_prefix(prefix)
     }
 
     fn path(&self, place: &PackPath) -> PathBuf {
@@ -99,8 +99,7 @@ impl Host {
     ///
     /// The patterns lead to too many entries of directories.
     pub fn packs(&self) -> Result<Vec<PathBuf>, String> {
-        let Variables { list, prefix, .. } = self.variables();
-        let named = search::patterns(&[], list, prefix);
+        let named = search::patterns(&[], &self.variables());
         let of_library = self.patterns().into_iter().skip(named.len());
         let of_library = of_library.map(|pattern| self.below(&pattern));
         let mut found: Vec<PathBuf> = named.iter().map(PathBuf::from).collect();

@@ -8,7 +8,7 @@ const LINUX: &str = "x86_64-unknown-linux-gnu";
 
 fn module(kind: OffloadKind, triple: &str, image: Image<'_>) -> Module {
     let target = Target::new(triple).unwrap();
-    Wrapper::new(kind, Abi::Current, target).image(image).module().unwrap()
+    Wrapper::new(kind, Abi::Current, target).with_image(image).module().unwrap()
 }
 
 #[track_caller]

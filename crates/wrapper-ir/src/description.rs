@@ -509,9 +509,9 @@ mod tests {
     fn layout(kind: OffloadKind, abi: Abi, triple: &str, name: &str) -> (Vec<u64>, u64) {
         let mut image = Image::from_bytes(b"x");
         if abi == Abi::Aomp {
-            image = image.target_id("gfx906");
+            image = image.with_target_id("gfx906");
         }
-        let wrapper = Wrapper::new(kind, abi, Target::new(triple).unwrap()).image(image);
+        let wrapper = Wrapper::new(kind, abi, Target::new(triple).unwrap()).with_image(image);
         let module = wrapper.module().unwrap();
         let fields = &module.structure(name).unwrap().fields;
         let layout = module.struct_layout(fields);
@@ -561,13 +561,15 @@ mod tests {
                 for triple in triples {
                     let target = Target::new(triple).unwrap();
                     let wrapper =
-                        Wrapper::new(kind, abi, target).image(Image::from_bytes(b"an image"));
+                        Wrapper::new(kind, abi, target).with_image(Image::from_bytes(b"an image"));
                     if let Ok(module) = wrapper.module() {
                         check(&module);
                     }
                     let target = Target::new(triple).unwrap();
                     let entries = [OffloadEntry::kernel("a", "b"), OffloadEntry::kernel("b", "b")];
-                    if let Ok(module) = Entries::new(kind, abi, target).entries(entries).module() {
+                    if let Ok(module) =
+                        Entries::new(kind, abi, target).with_entries(entries).module()
+                    {
                         check(&module);
                     }
                 }

@@ -24,7 +24,7 @@ use crate::wrapper::{check_suffix, is_supported};
 /// use wrapper_ir::{EntryFlags, OffloadEntry};
 ///
 /// let kernel = OffloadEntry::kernel("_Z5scalePff", "_Z5scalePff");
-/// let table = OffloadEntry::variable("table", "table", 1024).flags(EntryFlags::CONSTANT);
+/// let table = OffloadEntry::variable("table", "table", 1024).with_flags(EntryFlags::CONSTANT);
 /// ```
 #[derive(Clone, Debug)]
 pub struct OffloadEntry<'a> {
@@ -57,7 +57,7 @@ impl<'a> OffloadEntry<'a> {
 
     /// Returns a variable of `size` bytes, more than 0, whose name on devices is `name`.
     ///
-    /// [`flags`](Self::flags) say more about it: that it is constant, a surface, a texture, or linked (OpenMP).
+    /// [`with_flags`](Self::with_flags) says more about it: that it is constant, a surface, a texture, or linked (OpenMP).
     #[must_use]
     pub fn variable(
         name: impl Into<Cow<'a, str>>,
@@ -102,7 +102,7 @@ impl<'a> OffloadEntry<'a> {
 
     /// Sets the flags.
     #[must_use]
-    pub fn flags(mut self, flags: EntryFlags) -> Self {
+    pub fn with_flags(mut self, flags: EntryFlags) -> Self {
         self.flags = flags;
         self
     }
@@ -110,7 +110,7 @@ impl<'a> OffloadEntry<'a> {
     /// Sets what else the runtime gets: the kind of a surface or texture (its dimensions), the alignment of a managed variable, 0
     /// otherwise.
     #[must_use]
-    pub fn data(mut self, data: u64) -> Self {
+    pub fn with_data(mut self, data: u64) -> Self {
         self.data = data;
         self
     }
@@ -126,7 +126,7 @@ impl<'a> OffloadEntry<'a> {
 /// declares the variable and does not define it. For OpenMP, bits 1 and 2 are for functions that construct and destroy
 /// variables (up to LLVM 17), bit 5 for virtual tables with functions that are called on devices (LLVM 22).
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct EntryFlags(pub u32);
+pub struct EntryFlags(u32);
 
 impl EntryFlags {
     /// A kernel, or a variable without special properties.
@@ -149,6 +149,18 @@ impl EntryFlags {
     pub const OPENMP_INDIRECT: Self = Self(1 << 3);
     /// OpenMP: requirements, no function or variable. [`OffloadEntry::requires`] sets it.
     pub(crate) const OPENMP_REQUIRES: Self = Self(1 << 4);
+
+    /// Returns the flags with these bits, known or not.
+    #[must_use]
+    pub const fn from_bits_retain(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// Returns all bits.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
 }
 
 impl BitOr for EntryFlags {
@@ -176,7 +188,7 @@ impl fmt::Debug for EntryFlags {
 ///
 /// # fn main() -> Result<(), wrapper_ir::Error> {
 /// let module = Entries::new(OffloadKind::HIP, Abi::Current, Target::new("x86_64-unknown-linux-gnu")?)
-///     .entry(OffloadEntry::kernel("scale", "scale_handle"))
+///     .with_entry(OffloadEntry::kernel("scale", "scale_handle"))
 ///     .module()?;
 /// assert!(module.ir_to_string(&[])?.contains("@.offloading.entry.scale = weak constant"));
 /// let object: Vec<u8> = module.object()?.to_vec(&[])?;
@@ -204,14 +216,14 @@ impl<'a> Entries<'a> {
 
     /// Appends an entry.
     #[must_use]
-    pub fn entry(mut self, entry: OffloadEntry<'a>) -> Self {
+    pub fn with_entry(mut self, entry: OffloadEntry<'a>) -> Self {
         self.entries.push(entry);
         self
     }
 
     /// Appends entries.
     #[must_use]
-    pub fn entries(mut self, entries: impl IntoIterator<Item = OffloadEntry<'a>>) -> Self {
+    pub fn with_entries(mut self, entries: impl IntoIterator<Item = OffloadEntry<'a>>) -> Self {
         self.entries.extend(entries);
         self
     }
@@ -221,15 +233,15 @@ impl<'a> Entries<'a> {
     /// Without it they are as clang's: `ld.lld --gc-sections` drops them unless the link has the arguments that
     /// [`Module::compiler_args`] returns.
     #[must_use]
-    pub fn retain(mut self, retain: bool) -> Self {
+    pub fn with_retain(mut self, retain: bool) -> Self {
         self.retain = retain;
         self
     }
 
     /// Puts the entries into a section of their own, whose name ends in `_` and `suffix`. Only the wrapper with the same
-    /// [`private_entries`](crate::Wrapper::private_entries) registers them.
+    /// [`with_private_entries`](crate::Wrapper::with_private_entries) registers them.
     #[must_use]
-    pub fn private_entries(mut self, suffix: impl Into<Cow<'a, str>>) -> Self {
+    pub fn with_private_entries(mut self, suffix: impl Into<Cow<'a, str>>) -> Self {
         self.suffix = Some(suffix.into());
         self
     }

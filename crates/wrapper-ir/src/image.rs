@@ -18,7 +18,7 @@ use crate::to_u64;
 ///
 /// # fn size_of(_: &[u8]) -> u64 { 0x4000 }
 /// # let first_bytes: &[u8] = &[0x7f, b'E', b'L', b'F'];
-/// let image = Image::new(size_of(first_bytes), first_bytes).target_id("gfx90a:xnack+");
+/// let image = Image::new(size_of(first_bytes), first_bytes).with_target_id("gfx90a:xnack+");
 /// ```
 #[derive(Clone)]
 pub struct Image<'a> {
@@ -54,7 +54,7 @@ impl<'a> Image<'a> {
     /// Sets the target that the image was compiled for, as `--offload-arch=` of AOMP's `clang-offload-wrapper` does:
     /// `gfx90a:xnack+`. The text is not checked.
     #[must_use]
-    pub fn target_id(mut self, target_id: impl Into<Cow<'a, str>>) -> Self {
+    pub fn with_target_id(mut self, target_id: impl Into<Cow<'a, str>>) -> Self {
         self.target_id = Some(target_id.into());
         self
     }
@@ -152,14 +152,14 @@ mod tests {
     use crate::{Abi, Target, Wrapper};
 
     fn package(version: FormatVersion, kind: OffloadKind, images: &[&[u8]]) -> Vec<u8> {
-        let entry = |image: &&[u8]| ImageEntry::new(to_u64(image.len())).offload_kind(kind);
+        let entry = |image: &&[u8]| ImageEntry::new(to_u64(image.len())).with_offload_kind(kind);
         let entries: Vec<_> = images.iter().map(entry).collect();
         offload_binary::layout(version, &entries).unwrap().to_vec(images).unwrap()
     }
 
     fn wrap(kind: OffloadKind, image: Image<'_>) -> Result<Module, Error> {
         let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
-        Wrapper::new(kind, Abi::Current, target).image(image).module()
+        Wrapper::new(kind, Abi::Current, target).with_image(image).module()
     }
 
     /// Returns the offsets at which the device images of a module start and end.
@@ -222,8 +222,8 @@ mod tests {
     fn packages_are_kept_on_request() {
         let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
         let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target)
-            .image(Image::new(4, &offload_binary::MAGIC))
-            .keep_packages(true);
+            .with_image(Image::new(4, &offload_binary::MAGIC))
+            .with_keep_packages(true);
         assert_eq!(device_images(&wrapper.module().unwrap()), [(0, 4)]);
     }
 

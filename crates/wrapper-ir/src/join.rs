@@ -17,7 +17,7 @@ impl Module {
     /// # fn main() -> Result<(), wrapper_ir::Error> {
     /// let host = Target::new("x86_64-unknown-linux-gnu")?;
     /// let module = |kind, image| {
-    ///     Wrapper::new(kind, Abi::Current, host.clone()).image(Image::from_bytes(image)).module()
+    ///     Wrapper::new(kind, Abi::Current, host.clone()).with_image(Image::from_bytes(image)).module()
     /// };
     /// let (image, bundle) = (b"an image".as_slice(), b"a bundle".as_slice());
     /// let both = module(OffloadKind::OPENMP, image)?.join(module(OffloadKind::HIP, bundle)?)?;
@@ -235,7 +235,10 @@ mod tests {
 
     fn module(kind: OffloadKind, triple: &str, image: &'static [u8]) -> Module {
         let target = Target::new(triple).unwrap();
-        Wrapper::new(kind, Abi::Current, target).image(Image::from_bytes(image)).module().unwrap()
+        Wrapper::new(kind, Abi::Current, target)
+            .with_image(Image::from_bytes(image))
+            .module()
+            .unwrap()
     }
 
     const LINUX: &str = "x86_64-unknown-linux-gnu";

@@ -18,7 +18,7 @@ impl Output {
     /// Adds bytes.
     pub(crate) fn push_bytes(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.check_room(to_u64(bytes.len()))?;
-        self.0.parts.push_bytes(bytes);
+        self.0.push_bytes(bytes);
         Ok(())
     }
 
@@ -32,7 +32,7 @@ impl Output {
     /// Adds zeros.
     pub(crate) fn push_zeros(&mut self, count: u64) -> Result<(), Error> {
         self.check_room(count)?;
-        self.0.parts.push_zeros(count);
+        self.0.push_zeros(count);
         Ok(())
     }
 

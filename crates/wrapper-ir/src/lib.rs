@@ -20,7 +20,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let images: [&[u8]; 2] = [b"code for one device", b"code for another"];
 //! let module = Wrapper::new(OffloadKind::OPENMP, Abi::Current, Target::new("x86_64-unknown-linux-gnu")?)
-//!     .images(images.map(Image::from_bytes))
+//!     .with_images(images.map(Image::from_bytes))
 //!     .module()?;
 //!
 //! let mut text = Vec::new();
@@ -65,7 +65,7 @@
 //!
 //! The record is in the weak variable `.offloading.entry.NAME`, the name in `.llvm.rodata.offloading`. In COFF the section of the
 //! records is `llvm_offload_entries$OE`, in Mach-O `__LLVM,offload_entries`. By default linkers must keep them
-//! (`SHF_GNU_RETAIN`), see [`Entries::retain`].
+//! (`SHF_GNU_RETAIN`), see [`Entries::with_retain`].
 //!
 //! # OpenMP
 //!
@@ -111,7 +111,7 @@
 //! |---|---|---|---|
 //! | | kernel | `RegisterFunction` | address, name, name, -1, five times null |
 //! | 0 | variable | `RegisterVar` | address, name, name, external, size, constant, 0 |
-//! | 1 | managed variable | `RegisterManagedVar` (LLVM 21) | auxiliary, address, name, size, data; see [`Wrapper::as_llvm`] |
+//! | 1 | managed variable | `RegisterManagedVar` (LLVM 21) | auxiliary, address, name, size, data; see [`Wrapper::with_llvm_code`] |
 //! | 2 | surface | `RegisterSurface` (HIP) | address, name, name, data, external |
 //! | 3 | texture | `RegisterTexture` (HIP) | address, name, name, data, normalized, external |
 //!
@@ -132,7 +132,7 @@
 //! | OpenMP unregisters by | destructor | destructor | `atexit` | `atexit` | `atexit` |
 //! | SYCL unregisters by | | | | destructor | `atexit` |
 //! | OpenMP images in | `.rodata` | `.llvm.offloading` | the same | the same | the same |
-//! | can [`retain`](Wrapper::retain) the entries section | | | yes | yes | yes |
+//! | can [`retain`](Wrapper::with_retain) the entries section | | | yes | yes | yes |
 //! | host formats | ELF | ELF, COFF | ELF, COFF | ELF, COFF, Mach-O | ELF, COFF, Mach-O |
 //!
 //! CUDA and HIP unregister by `atexit` in all of them. Mach-O is for CUDA and HIP only, as text and bitcode.

@@ -13,7 +13,7 @@ impl Module {
     /// symbol: __start_llvm_offload_entries`. GNU `ld` takes the argument from release 2.37 on and
     /// needs none, like `mold`, which warns about it, and `gold`, which refuses it.
     ///
-    /// No arguments are needed for COFF and Mach-O, for SYCL, for modules that [retain](crate::Wrapper::retain) entries, and
+    /// No arguments are needed for COFF and Mach-O, for SYCL, for modules that [retain](crate::Wrapper::with_retain) entries, and
     /// for retained [`Entries`](crate::Entries) themselves.
     ///
     /// ```no_run
@@ -50,8 +50,8 @@ mod tests {
 
     fn arguments(kind: OffloadKind, abi: Abi, triple: &str, retain: bool) -> usize {
         let wrapper = Wrapper::new(kind, abi, Target::new(triple).unwrap())
-            .image(Image::from_bytes(b"an image"))
-            .retain(retain);
+            .with_image(Image::from_bytes(b"an image"))
+            .with_retain(retain);
         let module = wrapper.module().unwrap();
         let compiler = module.compiler_args().len();
         assert_eq!(compiler * 2, module.linker_args().len());

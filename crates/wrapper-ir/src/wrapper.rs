@@ -17,7 +17,7 @@ use crate::target::Target;
 /// # fn main() -> Result<(), wrapper_ir::Error> {
 /// let image = b"a device image";
 /// let module = Wrapper::new(OffloadKind::OPENMP, Abi::Current, Target::new("x86_64-unknown-linux-gnu")?)
-///     .image(Image::from_bytes(image))
+///     .with_image(Image::from_bytes(image))
 ///     .module()?;
 /// let text = module.ir_to_string(&[image])?;
 /// assert!(text.contains("call void @__tgt_register_lib(ptr @.omp_offloading.descriptor)"));
@@ -41,7 +41,7 @@ pub(crate) struct Options<'a> {
     pub(crate) relocatable: bool,
     pub(crate) private_entries: Option<Cow<'a, str>>,
     pub(crate) weak_image_info: bool,
-    pub(crate) as_llvm: bool,
+    pub(crate) llvm_code: bool,
     pub(crate) keep_packages: bool,
 }
 
@@ -61,14 +61,14 @@ impl<'a> Wrapper<'a> {
 
     /// Appends an image.
     #[must_use]
-    pub fn image(mut self, image: Image<'a>) -> Self {
+    pub fn with_image(mut self, image: Image<'a>) -> Self {
         self.images.push(image);
         self
     }
 
     /// Appends images.
     #[must_use]
-    pub fn images(mut self, images: impl IntoIterator<Item = Image<'a>>) -> Self {
+    pub fn with_images(mut self, images: impl IntoIterator<Item = Image<'a>>) -> Self {
         self.images.extend(images);
         self
     }
@@ -83,7 +83,7 @@ impl<'a> Wrapper<'a> {
     ///
     /// [`Abi::Aomp`] and [`Abi::Llvm18`] have no section to flag.
     #[must_use]
-    pub fn retain(mut self, retain: bool) -> Self {
+    pub fn with_retain(mut self, retain: bool) -> Self {
         self.options.retain = Some(retain);
         self
     }
@@ -91,7 +91,7 @@ impl<'a> Wrapper<'a> {
     /// Aligns images to `align` bytes, a power of two: up to 2³² in ELF, 8192 in COFF, 32768 in Mach-O. Otherwise
     /// to 8, for HIP to 4096.
     #[must_use]
-    pub fn image_align(mut self, align: u64) -> Self {
+    pub fn with_image_align(mut self, align: u64) -> Self {
         self.options.image_align = Some(align);
         self
     }
@@ -99,18 +99,18 @@ impl<'a> Wrapper<'a> {
     /// Puts OpenMP images into `.llvm.offloading.relocatable`, so that they are not linked for
     /// the device again. Applies to generations that put them into `.llvm.offloading`.
     #[must_use]
-    pub fn relocatable(mut self, relocatable: bool) -> Self {
+    pub fn with_relocatable(mut self, relocatable: bool) -> Self {
         self.options.relocatable = relocatable;
         self
     }
 
     /// Registers the entries of a section of their own, whose name ends in `_` and `suffix`. The
-    /// host objects have to have theirs there: [`Entries::private_entries`] puts them there,
+    /// host objects have to have theirs there: [`Entries::with_private_entries`] puts them there,
     /// `clang-linker-wrapper -r` and `offload_link::RegisterOptions::host_object` rename it.
     ///
-    /// [`Entries::private_entries`]: crate::Entries::private_entries
+    /// [`Entries::with_private_entries`]: crate::Entries::with_private_entries
     #[must_use]
-    pub fn private_entries(mut self, suffix: impl Into<Cow<'a, str>>) -> Self {
+    pub fn with_private_entries(mut self, suffix: impl Into<Cow<'a, str>>) -> Self {
         self.options.private_entries = Some(suffix.into());
         self
     }
@@ -118,7 +118,7 @@ impl<'a> Wrapper<'a> {
     /// Hands target IDs to AOMP's runtime only if it has the function for that, `__tgt_register_image_info`. Otherwise
     /// it is called as AOMP does; LLVM's own runtime, which has no such function, cannot be linked with.
     #[must_use]
-    pub fn weak_image_info(mut self, weak: bool) -> Self {
+    pub fn with_weak_image_info(mut self, weak: bool) -> Self {
         self.options.weak_image_info = weak;
         self
     }
@@ -127,14 +127,14 @@ impl<'a> Wrapper<'a> {
     /// runtime with six arguments, the signature of HIP's function; `__cudaRegisterManagedVar` has eight in CUDA's headers.
     /// And it reads 64-bit fields of entries as aligned to 4 bytes.
     #[must_use]
-    pub fn as_llvm(mut self, as_llvm: bool) -> Self {
-        self.options.as_llvm = as_llvm;
+    pub fn with_llvm_code(mut self, llvm_code: bool) -> Self {
+        self.options.llvm_code = llvm_code;
         self
     }
 
     /// Registers offload binaries as they are, unchecked, instead of the images in them.
     #[must_use]
-    pub fn keep_packages(mut self, keep: bool) -> Self {
+    pub fn with_keep_packages(mut self, keep: bool) -> Self {
         self.options.keep_packages = keep;
         self
     }
@@ -239,7 +239,7 @@ mod tests {
     const WINDOWS: &str = "x86_64-pc-windows-msvc";
 
     fn openmp(image: Image<'static>) -> Wrapper<'static> {
-        wrapper(OffloadKind::OPENMP, Abi::Current, LINUX).image(image)
+        wrapper(OffloadKind::OPENMP, Abi::Current, LINUX).with_image(image)
     }
 
     fn error(wrapper: &Wrapper<'_>) -> Error {
@@ -268,7 +268,7 @@ mod tests {
         ] {
             let text =
                 format!("abi {abi} has no registration code of kind {kind} for {format} objects");
-            let wrapper = wrapper(kind, abi, triple).image(image());
+            let wrapper = wrapper(kind, abi, triple).with_image(image());
             assert_eq!(error(&wrapper), (ErrorKind::Unsupported, &*text));
         }
         for kind in Wrapper::KINDS {
@@ -277,7 +277,7 @@ mod tests {
             assert_eq!(error(&wrapper), (ErrorKind::Count, &*text));
             if kind != OffloadKind::OPENMP {
                 let text = format!("{kind} registers exactly one device image, found 2");
-                let several = wrapper.images([image(), image()]);
+                let several = wrapper.with_images([image(), image()]);
                 assert_eq!(error(&several), (ErrorKind::SingleImage, &*text));
             }
         }
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn an_image_too_large_for_the_address_space_is_an_error() {
         let narrow = wrapper(OffloadKind::OPENMP, Abi::Current, "i386-unknown-linux-gnu");
-        let wrapper = narrow.image(Image::new(0x8000_0000, b"abcd"));
+        let wrapper = narrow.with_image(Image::new(0x8000_0000, b"abcd"));
         let text = "device image 0 has 0x80000000 bytes, expected at most 0x7fffffff";
         assert_eq!(error(&wrapper), (ErrorKind::Limit, text));
         assert_eq!(error(&wrapper).image(), Some(0));
@@ -308,15 +308,15 @@ mod tests {
     #[test]
     fn target_ids_are_checked() {
         let image = Image::from_bytes(b"x");
-        let named = image.clone().target_id("gfx90a");
+        let named = image.clone().with_target_id("gfx90a");
         let text = "abi current does not register the target ids of images, only aomp does";
         assert_eq!(error(&openmp(named.clone())), (ErrorKind::Unsupported, text));
         let aomp = wrapper(OffloadKind::OPENMP, Abi::Aomp, LINUX);
         let text = "2 device images have 1 target ids, expected one each";
-        let several = aomp.clone().images([named, image.clone()]);
+        let several = aomp.clone().with_images([named, image.clone()]);
         assert_eq!(error(&several), (ErrorKind::Count, text));
         for target_id in ["", "gfx90a\0"] {
-            let wrapper = aomp.clone().image(image.clone().target_id(target_id));
+            let wrapper = aomp.clone().with_image(image.clone().with_target_id(target_id));
             let target_id = target_id.escape_debug();
             let text = format!("device image 0 has the target id \"{target_id}\"");
             assert_eq!(error(&wrapper), (ErrorKind::Invalid, &*text));
@@ -328,15 +328,15 @@ mod tests {
     fn malformed_alignments_are_errors() {
         let image = Image::from_bytes(b"x");
         for align in [0, 3, 1 << 33] {
-            let wrapper = openmp(image.clone()).image_align(align);
+            let wrapper = openmp(image.clone()).with_image_align(align);
             let text = format!(
                 "device image alignment {align} is not a power of two from 1 to 4294967296"
             );
             assert_eq!(error(&wrapper), (ErrorKind::Invalid, &*text));
         }
-        let coff = wrapper(OffloadKind::HIP, Abi::Current, WINDOWS).image(image);
-        assert!(coff.clone().image_align(8192).module().is_ok());
-        let error = error(&coff.image_align(16384));
+        let coff = wrapper(OffloadKind::HIP, Abi::Current, WINDOWS).with_image(image);
+        assert!(coff.clone().with_image_align(8192).module().is_ok());
+        let error = error(&coff.with_image_align(16384));
         let text = "device image alignment 16384 is not a power of two from 1 to 8192";
         assert_eq!(error, (ErrorKind::Invalid, text));
     }
@@ -345,17 +345,17 @@ mod tests {
     fn private_entries() {
         let image = Image::from_bytes(b"x");
         for suffix in ["", "a.b", "a b", "\u{e4}"] {
-            let wrapper = openmp(image.clone()).private_entries(suffix);
+            let wrapper = openmp(image.clone()).with_private_entries(suffix);
             let text = format!(
                 "entries suffix \"{suffix}\" is not made of letters, digits and underscores"
             );
             assert_eq!(error(&wrapper), (ErrorKind::Invalid, &*text));
         }
-        let coff = wrapper(OffloadKind::HIP, Abi::Current, WINDOWS).image(image.clone());
+        let coff = wrapper(OffloadKind::HIP, Abi::Current, WINDOWS).with_image(image.clone());
         let text = "private entries need elf objects, the target has coff";
-        assert_eq!(error(&coff.private_entries("a")), (ErrorKind::Unsupported, text));
+        assert_eq!(error(&coff.with_private_entries("a")), (ErrorKind::Unsupported, text));
 
-        let module = openmp(image).private_entries("1f").module().unwrap();
+        let module = openmp(image).with_private_entries("1f").module().unwrap();
         let dummy = module.global("__dummy.llvm_offload_entries_1f").unwrap();
         assert_eq!(dummy.section.as_deref(), Some("llvm_offload_entries_1f"));
         assert!(module.global("__start_llvm_offload_entries_1f").is_some());
@@ -365,18 +365,18 @@ mod tests {
     #[test]
     fn entries_are_retained_on_request() {
         let image = Image::from_bytes(b"x");
-        let module = openmp(image.clone()).retain(true).module().unwrap();
+        let module = openmp(image.clone()).with_retain(true).module().unwrap();
         assert!(module.retain && module.global("llvm.used").is_some());
         let module = openmp(image.clone()).module().unwrap();
         assert!(!module.retain && module.global("llvm.compiler.used").is_some());
-        let newer = wrapper(OffloadKind::OPENMP, Abi::Llvm24, LINUX).image(image);
+        let newer = wrapper(OffloadKind::OPENMP, Abi::Llvm24, LINUX).with_image(image);
         assert!(!newer.module().unwrap().retain);
-        assert!(newer.retain(true).module().unwrap().retain);
+        assert!(newer.with_retain(true).module().unwrap().retain);
     }
 
     #[test]
     fn relocatable() {
-        let wrapper = openmp(Image::from_bytes(b"x")).relocatable(true);
+        let wrapper = openmp(Image::from_bytes(b"x")).with_relocatable(true);
         let module = wrapper.module().unwrap();
         let section = module.global(".omp_offloading.device_image").unwrap().section.clone();
         assert_eq!(section.as_deref(), Some(".llvm.offloading.relocatable"));

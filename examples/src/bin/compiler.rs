@@ -77,10 +77,10 @@ impl Image {
     /// is pleased; [`llvm::string_order`] tells the order of any keys.
     fn entry(&self) -> ImageEntry<'_> {
         ImageEntry::new(self.bytes.len() as u64)
-            .image_kind(self.image_kind)
-            .offload_kind(self.offload_kind)
-            .string("arch", &self.arch)
-            .string("triple", &self.triple)
+            .with_image_kind(self.image_kind)
+            .with_offload_kind(self.offload_kind)
+            .with_string("arch", &self.arch)
+            .with_string("triple", &self.triple)
     }
 }
 

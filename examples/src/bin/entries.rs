@@ -33,7 +33,7 @@ fn emit(args: &[OsString]) -> Result<(), Error> {
     // The generation has to be the same as in the wrapper, which the linker makes.
     let kind = OffloadKind::from_name(kind).ok_or_else(|| format!("{kind}: no offload kind"))?;
     let module =
-        Entries::new(kind, Abi::Current, Target::new(triple)?).entries(entries).module()?;
+        Entries::new(kind, Abi::Current, Target::new(triple)?).with_entries(entries).module()?;
     let object = module.object()?;
     write(Path::new(output), |file| Ok(object.write_to(file, [&[][..]; 0])?))
 }

@@ -50,8 +50,8 @@ fn step(words: &[OsString]) -> Result<(), Error> {
     let kernels = kernels.iter().map(|(name, symbol)| OffloadEntry::kernel(*name, symbol));
     let module = Entries::new(OffloadKind::OPENMP, Abi::Current, Target::new(host)?)
         // Clang and rustc do not retain theirs, and the registration code is for such.
-        .retain(false)
-        .entries(kernels)
+        .with_retain(false)
+        .with_entries(kernels)
         .module()?;
     let entries = module.object()?;
     write(&directory.join("entries.o"), |file| Ok(entries.write_to(file, [&[][..]; 0])?))
@@ -70,10 +70,10 @@ fn pack(codes: &[OsString]) -> Result<Vec<u8>, Error> {
             (ImageKind::BITCODE, "amdgcn-amd-amdhsa")
         };
         let entry = ImageEntry::new(code.len() as u64)
-            .image_kind(kind)
-            .offload_kind(OffloadKind::OPENMP)
-            .string("triple", triple)
-            .string("arch", gpu);
+            .with_image_kind(kind)
+            .with_offload_kind(OffloadKind::OPENMP)
+            .with_string("triple", triple)
+            .with_string("arch", gpu);
         package.extend(offload_binary::layout(FormatVersion::V1, &[entry])?.to_vec(&[&code])?);
     }
     Ok(package)

@@ -69,7 +69,7 @@ fn writes_what_the_bundler_writes() {
         (Some(0x90), Some(0xa0), None)
     );
     assert_eq!(
-        layout.parts.iter().collect::<Vec<_>>(),
+        layout.parts().iter().collect::<Vec<_>>(),
         [
             Part::Bytes(&sample()[..0x8b]),
             Part::Zeros(5),
@@ -100,7 +100,7 @@ fn any_alignment_is_allowed() {
     assert_eq!((layout.offset(0), layout.offset(1)), (Some(84), Some(91)));
     let layout = bundle_format::layout([("a", 1), ("b", 1)], 1).unwrap();
     assert_eq!((layout.offset(0), layout.offset(1)), (Some(82), Some(83)));
-    assert!(!layout.parts.iter().any(|part| matches!(part, Part::Zeros(_))));
+    assert!(!layout.parts().iter().any(|part| matches!(part, Part::Zeros(_))));
 }
 
 #[test]

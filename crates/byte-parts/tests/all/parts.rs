@@ -175,13 +175,13 @@ fn sizes_saturate() {
 
 fn layout() -> Layout {
     let mut layout = Layout::new([3, 4, 0, 2]);
-    layout.parts.push_bytes(b"<");
+    layout.push_bytes(b"<");
     layout.push_input(0, 0..3);
-    layout.parts.pad_to(6);
+    layout.pad_to(6);
     // The second input is not taken, the last in part.
     layout.push_input(2, 0..0);
     layout.push_input(3, 1..2);
-    layout.parts.push_bytes(b">");
+    layout.push_bytes(b">");
     layout
 }
 

@@ -3,8 +3,8 @@
 #[cfg(feature = "std")]
 use ccob::{Decoder, decompress_prefix};
 use ccob::{
-    Error, ErrorKind, Header, MAX_UNCOMPRESSED, Method, Version, WriteOptions, compress,
-    decompress, decompress_growing, decompress_into, decompress_unverified, hash,
+    Error, ErrorKind, Header, Method, ReadOptions, Version, WriteOptions, compress, decompress,
+    decompress_growing, decompress_into, hash,
 };
 
 /// `printf 'device code, device code, device code' > d.bin; : > e.bin; clang-offload-bundler
@@ -83,12 +83,12 @@ fn every_truncation_of_a_recorded_size_is_reported_as_such() {
         let header = Header::parse(&data, data.len() as u64).unwrap();
         let end = header.total_size().map_or(header.header_len(), |_| data.len());
         for len in 0..end {
-            let error = decompress(&data[..len], MAX_UNCOMPRESSED).unwrap_err();
+            let error = decompress(&data[..len], &ReadOptions::default()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Truncated, "{len} bytes: {error}");
         }
         // Without a size it is the payload that is faulty.
         for len in end..data.len() {
-            let error = decompress(&data[..len], MAX_UNCOMPRESSED).unwrap_err();
+            let error = decompress(&data[..len], &ReadOptions::default()).unwrap_err();
             assert!(!is_truncated_or_other(&error), "{len} bytes: {error}");
         }
     }
@@ -99,7 +99,7 @@ const VERSIONS: [Version; 3] = [Version::V1, Version::V2, Version::V3];
 #[test]
 fn samples_decompress() {
     for (container, content) in readable() {
-        let found = decompress(&container, MAX_UNCOMPRESSED).unwrap();
+        let found = decompress(&container, &ReadOptions::default()).unwrap();
         assert_eq!(found.data, content);
         assert_eq!(found.consumed, container.len() as u64);
         assert_eq!(found.header.uncompressed_size(), content.len() as u64);
@@ -113,12 +113,12 @@ fn the_next_container_is_found_after_padding() {
         for padding in [0, 1, 138] {
             for (second, second_content) in readable() {
                 let section = [&first[..], &vec![0; padding], &second].concat();
-                let found = decompress(&section, MAX_UNCOMPRESSED).unwrap();
+                let found = decompress(&section, &ReadOptions::default()).unwrap();
                 assert_eq!(found.data, content);
                 assert_eq!(found.consumed, first.len() as u64);
 
                 let next = usize::try_from(found.consumed).unwrap() + padding;
-                let found = decompress(&section[next..], MAX_UNCOMPRESSED).unwrap();
+                let found = decompress(&section[next..], &ReadOptions::default()).unwrap();
                 assert_eq!(found.data, second_content);
             }
         }
@@ -137,7 +137,7 @@ fn every_changed_byte_fails() {
             }) {
                 let mut container = container.clone();
                 container[at] ^= change;
-                match decompress(&container, MAX_UNCOMPRESSED) {
+                match decompress(&container, &ReadOptions::default()) {
                     Err(_) => {}
                     // Other bytes of the stream for the same data.
                     Ok(found) => {
@@ -156,7 +156,7 @@ fn every_changed_byte_fails() {
 fn readers_fail_before_the_end() {
     use std::io::Read;
 
-    let limits = MAX_UNCOMPRESSED;
+    let limits = &ReadOptions::default();
     for (data, content) in readable() {
         let mut read = vec![0; content.len()];
         Decoder::new(&data[..], limits).unwrap().read_exact(&mut read).unwrap();
@@ -183,7 +183,7 @@ fn readers_fail_before_the_end() {
             assert_eq!(some.is_ok(), len >= header.header_len());
             assert!(content.starts_with(&some.unwrap_or_default()));
         }
-        let small = content.len() as u64 - 1;
+        let small = &at_most(content.len() as u64 - 1);
         assert!(Decoder::new(&data[..], small).is_err());
         assert!(decompress_prefix(&data, 1, small).is_err());
     }
@@ -205,7 +205,7 @@ fn reading_a_prefix_decodes_only_the_first_blocks() {
     .collect();
     for method in writable() {
         let container = compress(&noise, &WriteOptions::default().with_method(method)).unwrap();
-        let mut decoder = Decoder::new(&container[..], MAX_UNCOMPRESSED).unwrap();
+        let mut decoder = Decoder::new(&container[..], &ReadOptions::default()).unwrap();
         let mut head = [0; 1000];
         decoder.read_exact(&mut head).unwrap();
         assert_eq!(head, noise[..1000]);
@@ -214,7 +214,7 @@ fn reading_a_prefix_decodes_only_the_first_blocks() {
         let mut part = container[..140_000].to_vec();
         part.resize(container.len(), 0xEE);
         for part in [&part[..], &part[..140_000]] {
-            let some = decompress_prefix(part, 1000, MAX_UNCOMPRESSED);
+            let some = decompress_prefix(part, 1000, &ReadOptions::default());
             assert_eq!(some.unwrap(), noise[..1000]);
         }
     }
@@ -262,7 +262,7 @@ fn a_wrong_hash_is_an_error() {
         let stored = hash(&content) ^ 1;
         let header = Header::parse(&container, 1000).unwrap();
         container[header.header_len() - 8] ^= 1;
-        let error = decompress(&container, MAX_UNCOMPRESSED).unwrap_err();
+        let error = decompress(&container, &ReadOptions::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Hash);
         let computed = hash(&content);
         assert_eq!(
@@ -272,9 +272,22 @@ fn a_wrong_hash_is_an_error() {
             )
         );
 
-        let found = decompress_unverified(&container, MAX_UNCOMPRESSED).unwrap();
+        let found = decompress(&container, &unverified()).unwrap();
         assert_eq!(found.data, content);
         assert_eq!(found.header.hash(), stored);
+        let found = decompress_growing(&container, &unverified(), &mut |_| {}).unwrap();
+        assert_eq!(found.data, content);
+        #[cfg(feature = "std")]
+        {
+            use std::io::Read;
+
+            let read = |options: &ReadOptions| {
+                let mut read = Vec::new();
+                Decoder::new(&container[..], options)?.read_to_end(&mut read).map(|_| read)
+            };
+            assert_eq!(read(&unverified()).unwrap(), content);
+            assert!(read(&ReadOptions::default()).is_err());
+        }
     }
 }
 
@@ -282,16 +295,15 @@ fn a_wrong_hash_is_an_error() {
 fn limit_is_inclusive_and_checked_first() {
     for (container, content) in readable() {
         let size = content.len() as u64;
-        let limits = |max| max;
-        assert!(decompress(&container, limits(size)).is_ok());
-        let error = decompress(&container, limits(size - 1));
+        assert!(decompress(&container, &at_most(size)).is_ok());
+        let error = decompress(&container, &at_most(size - 1));
         assert_eq!(text(error), Some(Error::too_large(size, size - 1).to_string()));
     }
     // The claim alone is enough, whatever the payload.
     let mut claim = bytes(V3);
     claim[8] = 32;
     claim[16..24].fill(0xFF);
-    let error = decompress(&claim, MAX_UNCOMPRESSED);
+    let error = decompress(&claim, &ReadOptions::default());
     assert_eq!(text(error), Some(Error::too_large(u64::MAX, 2 << 30).to_string()));
 }
 
@@ -302,12 +314,12 @@ fn total_size_that_cuts_the_stream_or_leaves_bytes() {
     }
     let mut short = container(V2);
     short[8] -= 1;
-    let error = decompress(&short, MAX_UNCOMPRESSED).unwrap_err();
+    let error = decompress(&short, &ReadOptions::default()).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::EndsEarly, Some(0x97)));
     let mut long = container(V2);
     long[8] += 1;
     long.push(0);
-    let error = decompress(&long, MAX_UNCOMPRESSED).unwrap_err();
+    let error = decompress(&long, &ReadOptions::default()).unwrap_err();
     assert_eq!((error.kind(), error.offset()), (ErrorKind::TrailingData, Some(0x98)));
     assert_eq!(error.method(), Some(Method::ZSTD));
 }
@@ -322,7 +334,7 @@ fn version_1_ends_with_its_last_frame() {
         return;
     }
     const SKIPPABLE: &[u8] = b"\x50\x2A\x4D\x18\x04\0\0\0CCOB";
-    let limits = MAX_UNCOMPRESSED;
+    let limits = &ReadOptions::default();
     let one = container(V1);
     let (header, frame) = one.split_at(20);
     let first = [header, SKIPPABLE, frame, SKIPPABLE, SKIPPABLE].concat();
@@ -354,15 +366,23 @@ fn a_stream_that_ends_after_its_container_ends_early() {
     let frame = b"\x28\xB5\x2F\xFD\x20\x03\x19\0\0ab";
     let header = b"CCOB\x02\0\x01\0\x23\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0";
     let container = [&header[..], frame].concat();
-    let expected = decompress(&container, MAX_UNCOMPRESSED).unwrap_err();
+    let expected = decompress(&container, &ReadOptions::default()).unwrap_err();
     assert_eq!((expected.kind(), expected.offset()), (ErrorKind::EndsEarly, Some(0x23)));
     for after in [&b""[..], b"cd"] {
         let data = [&container, after].concat();
-        let mut decoder = Decoder::new(&data[..], MAX_UNCOMPRESSED).unwrap();
+        let mut decoder = Decoder::new(&data[..], &ReadOptions::default()).unwrap();
         let error = decoder.read_to_end(&mut Vec::new()).unwrap_err();
         let error = error.downcast::<Error>().unwrap();
         assert_eq!((error.kind(), error.offset()), (ErrorKind::EndsEarly, Some(0x23)));
     }
+}
+
+fn at_most(max: u64) -> ReadOptions {
+    ReadOptions::default().with_max_decompressed(max)
+}
+
+fn unverified() -> ReadOptions {
+    ReadOptions::default().with_verify_hash(false)
 }
 
 #[test]
@@ -374,8 +394,8 @@ fn an_uncompressed_size_of_0_is_refused_where_there_is_content() {
             _ => 16..24,
         };
         container[size].fill(0);
-        for decompress in [decompress, decompress_unverified] {
-            let error = decompress(&container, MAX_UNCOMPRESSED).unwrap_err();
+        for options in [ReadOptions::default(), unverified()] {
+            let error = decompress(&container, &options).unwrap_err();
             assert!(error.is_too_long(), "{error}");
             assert!(matches!(error.kind(), ErrorKind::Size | ErrorKind::Output), "{error}");
         }
@@ -386,7 +406,7 @@ fn an_uncompressed_size_of_0_is_refused_where_there_is_content() {
 fn a_missing_codec_is_an_error() {
     for (container, method) in [(container(V2), Method::ZSTD), (bytes(ABC_V2), Method::ZLIB)] {
         if method.codec().is_none() {
-            let error = decompress(&container, MAX_UNCOMPRESSED).unwrap_err();
+            let error = decompress(&container, &ReadOptions::default()).unwrap_err();
             assert_eq!((error.kind(), error.method()), (ErrorKind::Codec, Some(method)));
             let options = WriteOptions::default().with_method(method);
             assert_eq!(text(compress(b"abc", &options)), Some(error.to_string()));
@@ -413,7 +433,7 @@ fn written_containers_are_read_back() {
                     let options = WriteOptions::default().with_version(version).with_method(method);
                     let options = options.with_level(level);
                     let container = compress(data, &options).unwrap();
-                    let found = decompress(&container, MAX_UNCOMPRESSED).unwrap();
+                    let found = decompress(&container, &ReadOptions::default()).unwrap();
                     assert_eq!(found.data, data);
                     assert_eq!(found.consumed, container.len() as u64);
                     assert_eq!(found.header.version(), version);
@@ -442,7 +462,7 @@ fn threads_do_not_change_the_bytes() {
                 let container = compress(&data, &options.clone().with_threads(threads)).unwrap();
                 assert!(container == one);
             }
-            assert!(decompress(&one, MAX_UNCOMPRESSED).unwrap().data == data);
+            assert!(decompress(&one, &ReadOptions::default()).unwrap().data == data);
         }
     }
 }
@@ -468,23 +488,23 @@ fn large_data_is_verified() {
     for method in writable() {
         let options = WriteOptions::default().with_method(method).with_level(1);
         let mut container = compress(&data, &options).unwrap();
-        assert!(decompress(&container, MAX_UNCOMPRESSED).unwrap().data == data);
-        assert!(decompress_unverified(&container, MAX_UNCOMPRESSED).unwrap().data == data);
+        assert!(decompress(&container, &ReadOptions::default()).unwrap().data == data);
+        assert!(decompress(&container, &unverified()).unwrap().data == data);
         let mut seen = 0;
         let mut grown = |part: &[u8]| {
             assert!(part.len() >= seen && data.starts_with(part));
             seen = part.len();
         };
-        decompress_growing(&container, MAX_UNCOMPRESSED, &mut grown).unwrap();
+        decompress_growing(&container, &ReadOptions::default(), &mut grown).unwrap();
         container[24] ^= 1;
-        let error = decompress(&container, MAX_UNCOMPRESSED).unwrap_err();
+        let error = decompress(&container, &ReadOptions::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Hash, "{error}");
     }
 }
 
 #[test]
 fn the_content_is_handed_out_once_and_only_from_a_sound_stream() {
-    let limits = MAX_UNCOMPRESSED;
+    let limits = &ReadOptions::default();
     for (data, method) in samples_of_every_codec() {
         let mut container = compress(&data, &WriteOptions::default().with_method(method)).unwrap();
         let seen = |container: &[u8]| {

@@ -1,8 +1,8 @@
 //! Properties of all data, methods, versions and levels, at any place in memory.
 
 use ccob::{
-    Error, ErrorKind, Header, Method, Version, WriteOptions, compress, decompress,
-    decompress_growing, decompress_into, decompress_prefix, decompress_unverified, hash,
+    Error, ErrorKind, Header, Method, ReadOptions, Version, WriteOptions, compress, decompress,
+    decompress_growing, decompress_into, decompress_prefix, hash,
 };
 use proptest::prelude::*;
 use samples::faulty::at_each_address;
@@ -75,12 +75,13 @@ proptest! {
 
         // Trailing bytes are ignored.
         let file = [&container[..], &behind].concat();
-        let limits = data.len() as u64;
+        let limits = &ReadOptions::default().with_max_decompressed(data.len() as u64);
+        let unverified = &limits.clone().with_verify_hash(false);
         let found = decompress(&file, limits).unwrap();
         prop_assert!(found.data == data);
         prop_assert_eq!(found.consumed, container.len() as u64);
         prop_assert_eq!(found.header.hash(), header.hash());
-        prop_assert!(decompress_unverified(&file, limits).unwrap().data == data);
+        prop_assert!(decompress(&file, unverified).unwrap().data == data);
         let mut grown = |part: &[u8]| assert!(data.starts_with(part));
         prop_assert!(decompress_growing(&file, limits, &mut grown).unwrap().data == data);
 
@@ -113,7 +114,7 @@ proptest! {
 
         // One byte less is one too many.
         if let Some(max) = (data.len() as u64).checked_sub(1) {
-            let error = decompress(&file, max).unwrap_err();
+            let error = decompress(&file, &ReadOptions::default().with_max_decompressed(max)).unwrap_err();
             prop_assert_eq!(error.to_string(), Error::too_large(max + 1, max).to_string());
         }
     }
@@ -131,7 +132,7 @@ proptest! {
             let at = at.index(file.len());
             file[at] = byte;
         }
-        let limits = 1 << 20;
+        let limits = &ReadOptions::default().with_max_decompressed(1 << 20);
         let _ = at_each_address(&file, b'C', |file| text(&decompress(file, limits).map(|found| found.data)));
         let _ = at_each_address(&file, b'C', |file| text(&Header::parse(file, file.len() as u64)));
         let _ = at_each_address(&data, b'C', |data| (hash(data), text(&compress(data, &options))));

@@ -7,7 +7,7 @@ mod view;
 use std::io;
 use std::path::PathBuf;
 
-use device_code::{KernelGate, KernelRule, Measure};
+use device_code::{KernelGate, KernelRule, Measure, NotARule};
 use device_select::SplitLibrary;
 
 use crate::complaint;
@@ -92,7 +92,7 @@ fn key(text: &str) -> Result<Key, String> {
 
 /// Reads a rule about kernels of one file.
 fn absolute(text: &str) -> Result<KernelRule, String> {
-    let rule: KernelRule = text.parse()?;
+    let rule: KernelRule = text.parse().map_err(|error: NotARule| error.to_string())?;
     if rule.is_relative() {
         Err("growth needs two files: see `offload diff`".to_owned())
     } else {

@@ -60,10 +60,11 @@ pub struct Writer<W: Write>(
 /// Parameters of a [`Writer`].
 ///
 /// ```
-/// let parameters = codecs::zstd::Parameters { level: 19, threads: 8, ..Default::default() };
+/// let parameters = codecs::zstd::Parameters::default().with_level(19).with_threads(8);
 /// assert!(!parameters.has_checksum);
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Parameters {
     /// Level of libzstd, 1 to 22.
     pub level: u32,
@@ -80,6 +81,36 @@ impl Default for Parameters {
     /// Level 3, its window, no checksum, one thread.
     fn default() -> Self {
         Parameters { level: 3, window_log: None, has_checksum: false, threads: 1 }
+    }
+}
+
+impl Parameters {
+    /// Sets the level.
+    #[must_use]
+    pub fn with_level(mut self, level: u32) -> Self {
+        self.level = level;
+        self
+    }
+
+    /// Sets the size of the window.
+    #[must_use]
+    pub fn with_window_log(mut self, window_log: Option<u32>) -> Self {
+        self.window_log = window_log;
+        self
+    }
+
+    /// Sets whether frames end with a checksum.
+    #[must_use]
+    pub fn with_checksum(mut self, has_checksum: bool) -> Self {
+        self.has_checksum = has_checksum;
+        self
+    }
+
+    /// Sets the number of threads.
+    #[must_use]
+    pub fn with_threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
     }
 }
 

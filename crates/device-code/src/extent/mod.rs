@@ -15,6 +15,7 @@ use crate::elf::{EM_AMDGPU, EM_INTELGT};
 use crate::format::FileFormat;
 
 /// Bytes among which an image may start, as somebody searches them.
+#[non_exhaustive]
 pub struct Candidate<'h> {
     /// The bytes from the start of the image on: of PTX from the first directive on. It may have any length.
     pub window: Range<u64>,
@@ -22,6 +23,21 @@ pub struct Candidate<'h> {
     pub head: &'h [u8],
     /// The first byte that comments before PTX may have: where the image before this one ends.
     pub before: u64,
+}
+
+impl<'h> Candidate<'h> {
+    /// Creates a candidate without comments before its window.
+    #[must_use]
+    pub fn new(window: Range<u64>, head: &'h [u8]) -> Self {
+        Candidate { before: window.start, window, head }
+    }
+
+    /// Sets the first byte that comments before PTX may have. Default: the start of the window.
+    #[must_use]
+    pub fn with_before(mut self, before: u64) -> Self {
+        self.before = before;
+        self
+    }
 }
 
 impl fmt::Debug for Candidate<'_> {
@@ -52,7 +68,7 @@ impl fmt::Debug for Candidate<'_> {
 /// use device_code::{Candidate, FileFormat, extent};
 ///
 /// let bytes = b"\0// a\n.version 8.0\n.target sm_90\n.visible .func f() { ret; }\n\0more";
-/// let candidate = Candidate { window: 6..bytes.len() as u64, head: &bytes[6..], before: 0 };
+/// let candidate = Candidate::new(6..bytes.len() as u64, &bytes[6..]).with_before(0);
 /// let place = extent(&mut &bytes[..], &candidate, FileFormat::Ptx, &mut 0)?;
 /// assert_eq!(place, Some(1..bytes.len() as u64 - 5));
 /// # Ok::<(), llvm_bitcode::Unreadable>(())

@@ -28,7 +28,7 @@ use super::{KernelRule, Measure, Version};
 ///         "registers>64: no selected kernel stores registers",
 ///     ]
 /// );
-/// # Ok::<(), String>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct KernelGate<'r> {

@@ -14,6 +14,7 @@ use crate::format::FileFormat;
 
 /// Images, and their kernels. [`KernelCollector`] makes it.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct KernelList {
     /// The images that may have kernels.
     pub images: Vec<ListedImage>,

@@ -31,7 +31,7 @@ pub use list::{
 };
 pub use measure::Measure;
 pub use occupancy::{Occupancy, RegisterLimits};
-pub use rule::KernelRule;
+pub use rule::{KernelRule, NotARule};
 
 /// The kernels of an image.
 #[derive(Clone, Debug)]
@@ -125,6 +125,8 @@ impl KernelKind {
 }
 
 /// A number that a format may store as unknown.
+///
+/// Exhaustive: a number is stored, stored as unknown, or not stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stored {
     /// The format does not say.

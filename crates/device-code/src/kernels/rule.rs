@@ -1,7 +1,8 @@
 //! Rules about kernels, for gates.
 
-use alloc::format;
+use alloc::borrow::ToOwned;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
@@ -18,7 +19,7 @@ use super::{Kernel, Measure, Stored};
 /// assert_eq!(rule.hits(&kernels[0]), Some(true));
 /// let rule: KernelRule = "vgpr_spills>0".parse()?;
 /// assert_eq!(rule.hits(&kernels[0]), None);
-/// # Ok::<(), String>(())
+/// # Ok::<(), device_code::NotARule>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelRule {
@@ -110,29 +111,45 @@ impl KernelRule {
     }
 }
 
-impl FromStr for KernelRule {
-    type Err = String;
+/// The reason why a text is not a [`KernelRule`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotARule {
+    /// The text has no comparison.
+    #[error("'{0}' is not a rule: expected one such as vgpr_spills>0")]
+    Malformed(String),
+    /// The text before the comparison.
+    #[error("'{0}' is not a measure: expected one of {names}", names = measures())]
+    Measure(String),
+    /// The text after the comparison.
+    #[error("'{0}' is not a number: expected one such as 0, 64, 48K or +5%")]
+    Number(String),
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+/// Returns the names of all measures.
+fn measures() -> String {
+    Measure::all().map(Measure::name).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads a rule such as `vgpr_spills>0`, `lds >= 48k` or `code>+5%`. The comparisons are `>`, `>=`, `<`, `<=`, `==` and `!=`; K is 1024,
+/// M is 1024 K.
+impl FromStr for KernelRule {
+    type Err = NotARule;
+
+    fn from_str(text: &str) -> Result<Self, NotARule> {
         let found = text.find(['>', '<', '=', '!']).and_then(|at| {
             let (name, rest) = text.split_at_checked(at)?;
             let (sign, comparison) = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign))?;
             Some((name.trim(), *comparison, rest.get(sign.len()..)?.trim()))
         });
-        let (name, comparison, number) = found
-            .ok_or_else(|| format!("'{text}' is not a rule: expected one such as vgpr_spills>0"))?;
-        let measure = Measure::from_name(name).ok_or_else(|| {
-            let names =
-                Measure::all().map(Measure::name).collect::<alloc::vec::Vec<_>>().join(", ");
-            format!("'{name}' is not a measure: expected one of {names}")
-        })?;
+        let (name, comparison, number) =
+            found.ok_or_else(|| NotARule::Malformed(text.to_owned()))?;
+        let measure = Measure::from_name(name).ok_or_else(|| NotARule::Measure(name.to_owned()))?;
         let bound = match number.strip_prefix('+').and_then(|text| text.strip_suffix('%')) {
             Some(percent) => percent.parse().ok().map(Bound::Growth),
             None => read(number).map(Bound::Number),
         };
-        let bound = bound.ok_or_else(|| {
-            format!("'{number}' is not a number: expected one such as 0, 64, 48K or +5%")
-        })?;
+        let bound = bound.ok_or_else(|| NotARule::Number(number.to_owned()))?;
         Ok(KernelRule { measure, comparison, bound })
     }
 }
@@ -163,6 +180,7 @@ impl fmt::Display for KernelRule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     fn rule(text: &str) -> KernelRule {
         text.parse().unwrap()
@@ -212,7 +230,7 @@ mod tests {
         let kernel = Kernel { code_size: Some(1), ..Kernel::default() };
         assert_eq!(more.hits(&kernel), Some(false));
         assert!(rule("registers>=64").hits_change(0, 64));
-        assert_eq!(alloc::string::ToString::to_string(&more), "code>+5%");
+        assert_eq!(more.to_string(), "code>+5%");
     }
 
     #[test]
@@ -224,9 +242,9 @@ mod tests {
             ("code>", "'' is not a number"),
             ("code=1", "'code=1' is not a rule"),
         ] {
-            let found = text.parse::<KernelRule>().unwrap_err();
+            let found = text.parse::<KernelRule>().unwrap_err().to_string();
             assert!(found.starts_with(error), "{found}");
         }
-        assert_eq!(alloc::string::ToString::to_string(&rule("lds >= 48k")), "group>=49152");
+        assert_eq!(rule("lds >= 48k").to_string(), "group>=49152");
     }
 }

@@ -369,8 +369,8 @@ fn code_that_is_not_linked_is_loaded_by_nothing() {
 
 #[test]
 fn cuda_code_is_linked_from_ptx() {
-    let part = || cuda(&[("sm_80", Cubin), ("sm_80", Ptx)]).in_section(7, "__nv_relfatbin");
-    let linked = || cuda(&[("sm_80", Cubin)]).in_section(7, ".nv_fatbin");
+    let part = || cuda(&[("sm_80", Cubin), ("sm_80", Ptx)]).with_section(7, "__nv_relfatbin");
+    let linked = || cuda(&[("sm_80", Cubin)]).with_section(7, ".nv_fatbin");
     assert_eq!(
         counted(&[part(), part(), linked()], "sm_90"),
         [(false, Given::Yes), (false, Given::Yes), (true, Given::Yes)]
@@ -378,13 +378,13 @@ fn cuda_code_is_linked_from_ptx() {
     assert_eq!(counted(&[part(), linked()], "sm_75"), [(false, Given::No), (true, Given::No)]);
     // A source file without kernels has nothing to link.
     let nothing = image(ContainerKind::NvFatbin, "cuda-nvptx64-nvidia-cuda--sm_80", Cubin);
-    let empty = Unit::new(vec![nothing.with_code(false)]).in_section(7, "__nv_relfatbin");
+    let empty = Unit::new(vec![nothing.with_code(false)]).with_section(7, "__nv_relfatbin");
     assert_eq!(
         counted(&[part(), empty, linked()], "sm_90"),
         [(false, Given::Yes), (false, Given::No), (true, Given::Yes)]
     );
     // Images of another object, or images that are not linked yet.
-    let other = linked().in_section(8, ".nv_fatbin");
+    let other = linked().with_section(8, ".nv_fatbin");
     assert_eq!(counted(&[part(), other], "sm_90"), [(true, Given::Yes), (true, Given::No)]);
     assert_eq!(counted(&[part()], "sm_75"), [(true, Given::No)]);
 }

@@ -21,7 +21,7 @@ fn fatbin(entries: &[&str]) -> Vec<u8> {
         };
         let architecture = Architecture::from_name(&format!("sm_{number}")).unwrap();
         let entry = NewEntry::new(kind, architecture, entry.as_bytes());
-        fatbin.add(&entry.compression(Compression::Lz4(3))).unwrap();
+        fatbin.add(&entry.with_compression(Compression::Lz4(3))).unwrap();
     }
     fatbin.to_vec().unwrap()
 }
@@ -41,7 +41,7 @@ fn rule(asked: &str) -> Rule {
             id => wanted.push(Wanted::parse(id).unwrap()),
         }
     }
-    Rule::Keep { wanted, exact, drop_ptx }
+    Rule::keep(wanted).with_exact(exact).with_drop_ptx(drop_ptx)
 }
 
 /// Returns the positions of what stays, and of what goes although a GPU has nothing else.
@@ -127,7 +127,7 @@ fn each_fatbinary_is_judged_alone() {
 fn ptx_is_dropped_by_its_own_name() {
     let listing = listing(&[&["sm_80", "compute_80"]]);
     for (id, stays) in [("compute_80", [true, false]), ("sm_80", [false, false])] {
-        let rule = Rule::Drop { wanted: vec![Wanted::parse(id).unwrap()] };
+        let rule = Rule::drop([Wanted::parse(id).unwrap()]);
         let fates = rule.fates(listing.images());
         assert_eq!(fates.iter().map(device_select::Fate::stays).collect::<Vec<_>>(), stays, "{id}");
     }
@@ -141,9 +141,9 @@ fn images_that_are_compressed_as_one_are_entries() {
         NewEntry::new(kind, architecture, old_cubin(sm.into()))
     };
     let images = [75, 80, 86].map(|sm| code(Kind::ELF, sm));
-    let several = NewEntry::concatenated(&images).unwrap().compression(Compression::Lz4(3));
+    let several = NewEntry::concatenated(&images).unwrap().with_compression(Compression::Lz4(3));
     let mut fatbin = NewFatbin::new();
-    fatbin.add(&code(Kind::PTX, 80).compression(Compression::Lz4(3))).unwrap();
+    fatbin.add(&code(Kind::PTX, 80).with_compression(Compression::Lz4(3))).unwrap();
     fatbin.add(&several).unwrap();
     let file = fatbin.to_vec().unwrap();
     let listing = fat_object::list(Cursor::new(&file), &Options::default()).unwrap();

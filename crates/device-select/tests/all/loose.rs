@@ -99,10 +99,10 @@ fn other_files_are_none() {
 
 #[test]
 fn options_of_the_rule_hold() {
-    let wanted = || vec![Wanted::parse("sm_86").unwrap()];
+    let wanted = || [Wanted::parse("sm_86").unwrap()];
     let fatbins = fatbin(&[Made::cubin(80, &old_cubin(80)), Made::cubin(90, &old_cubin(90))]);
-    let exact = Rule::Keep { wanted: wanted(), exact: true, drop_ptx: false };
-    let drop = Rule::Drop { wanted: wanted() };
+    let exact = Rule::keep(wanted()).with_exact(true);
+    let drop = Rule::drop(wanted());
     for (file, kept, exactly, dropped) in [
         (old_cubin(80), true, false, true),
         (old_cubin(86), true, true, false),

@@ -26,7 +26,7 @@ fn images_of_a_plain_bundle_are_borrowed() {
 fn compressed_bundles_give_the_same_images() {
     for name in ["hip-ccob-v2.hipfb", "hip-ccob-v3.hipfb"] {
         let compressed = example(name);
-        let plain = ccob::decompress(&compressed, ccob::MAX_UNCOMPRESSED).unwrap().data;
+        let plain = ccob::decompress(&compressed, &ccob::ReadOptions::default()).unwrap().data;
         for id in ["gfx1100", "gfx906:sramecc+:xnack+", "gfx906:sramecc+:xnack-", "gfx900"] {
             let image = load(&compressed, &gpu(id)).unwrap();
             assert!(matches!(image, None | Some(Cow::Owned(_))));
@@ -47,8 +47,8 @@ fn images_are_chosen_across_offload_binaries() {
 #[test]
 fn cubins_come_before_ptx() {
     let entry = |kind, arch| {
-        let entry = ImageEntry::new(5).image_kind(kind).offload_kind(OffloadKind::CUDA);
-        entry.string("arch", arch).string("triple", "nvptx64-nvidia-cuda")
+        let entry = ImageEntry::new(5).with_image_kind(kind).with_offload_kind(OffloadKind::CUDA);
+        entry.with_string("arch", arch).with_string("triple", "nvptx64-nvidia-cuda")
     };
     let entries = [entry(ImageKind::PTX, "sm_52"), entry(ImageKind::CUBIN, "sm_80")];
     for version in [FormatVersion::V1, FormatVersion::V2, FormatVersion::V3] {

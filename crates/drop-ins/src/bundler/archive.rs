@@ -41,7 +41,7 @@ pub(super) fn unbundle(
     if job.verbose {
         archive.tell(notes)?;
     }
-    let plan = archive.plan()?.allow_missing(job.allow_missing);
+    let plan = archive.plan()?.with_allow_missing(job.allow_missing);
     let name = input::display(&job.input);
     notes.warnings.extend(plan.warnings().iter().map(|warning| format!("'{name}': {warning}")));
     let missing: Vec<_> = plan.missing().map(|target| nothing_for(target.id(), &name)).collect();
@@ -170,7 +170,7 @@ fn at(path: &Path, error: &io::Error) -> String {
 
 fn failure(job: &UnbundleJob, error: &Error) -> Failure {
     let name = input::display(&job.input);
-    match (error.kind(), error.io_error()) {
+    match (error.kind(), error.io()) {
         (ErrorKind::Write, Some(source)) if source.kind() == io::ErrorKind::BrokenPipe => {
             return io::Error::from(source.kind()).into();
         }

@@ -150,7 +150,7 @@ fn write_binary<W: Write>(
     out: &mut W,
 ) -> io::Result<()> {
     let payloads = entries.iter_mut().map(|entry| &mut entry.payload).collect();
-    layout.parts.write_to(&mut Payloads(payloads), out)
+    layout.parts().write_to(&mut Payloads(payloads), out)
 }
 
 /// Writes a bundle of these entries that is in memory, compressed if the job demands it.

@@ -181,7 +181,7 @@ pub fn make(images: &[Image], options: &Options, max: MaxInput) -> io::Result<Ma
     }
     for entry in new {
         let compression = options.mode.compression(entry.kind, entry.flags, options.compress_all);
-        fatbin.add(&entry.compression(compression)).map_err(io::Error::other)?;
+        fatbin.add(&entry.with_compression(compression)).map_err(io::Error::other)?;
     }
     let bytes = fatbin.to_vec().map_err(io::Error::other)?;
     let entries = entries(&bytes).map_err(io::Error::other)?;

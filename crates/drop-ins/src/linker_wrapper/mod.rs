@@ -208,7 +208,7 @@ impl Run<'_> {
             .with_roots(needed::host_options(line).roots().iter().cloned().chain(found.names));
         let plan = Plan::new(&inputs, &options)?;
         let mut clang = Clang {
-            options: clang_options(line, &plan).without_lto(self.release == Some(Release::Llvm23)),
+            options: clang_options(line, &plan).with_lto(self.release != Some(Release::Llvm23)),
             programs: self.programs,
             files: &self.files,
             sources: &sources,
@@ -336,7 +336,7 @@ impl Run<'_> {
         let level = self.line.text("compression-level").and_then(|level| level.parse().ok());
         RegisterOptions::new(&self.host_triple)
             .with_abi(abi)
-            .with_as_llvm(self.release.is_some())
+            .with_llvm_code(self.release.is_some())
             .with_host_in_bundles(self.release == Some(Release::Llvm23))
             .with_compression(bundler::compression(self.line.has("compress"), level))
             .with_relocatable(self.is_relocatable)
@@ -431,7 +431,8 @@ impl Run<'_> {
 
 /// Returns what LLVM 22 takes for the output of SYCL's device linker in a dry run.
 fn stub() -> io::Result<Parts> {
-    let entry = ImageEntry::new(0).offload_kind(OffloadKind::SYCL).string("symbols", "stub");
+    let entry =
+        ImageEntry::new(0).with_offload_kind(OffloadKind::SYCL).with_string("symbols", "stub");
     let layout = offload_binary::layout(FormatVersion::V1, &[entry]).map_err(io::Error::other)?;
     Ok(layout.to_vec(&[&[][..]]).map_err(io::Error::other)?.into())
 }

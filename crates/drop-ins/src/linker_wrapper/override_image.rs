@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 
 use fat_object::image_target;
-use offload_binary::{ImageKind, OffloadKind};
+use offload_binary::OffloadKind;
 use offload_link::{LinkTarget, LinkedImage};
 
 use crate::llvm_cl::split_at_equals;
@@ -43,11 +43,7 @@ pub(super) fn read(value: &OsStr, host_triple: &str) -> io::Result<Overriding> {
         let triple = target.triple()?.offload_binary_form().to_owned();
         Some(LinkTarget::new(triple, target.id()))
     });
-    let image = LinkedImage {
-        target: target.unwrap_or_else(|| LinkTarget::new(host_triple, "")),
-        kinds: vec![kind],
-        image_kind: ImageKind::OBJECT,
-        parts: image.into(),
-    };
+    let target = target.unwrap_or_else(|| LinkTarget::new(host_triple, ""));
+    let image = LinkedImage::new(target, image.into()).with_kinds([kind]);
     Ok((image, path, permissions))
 }

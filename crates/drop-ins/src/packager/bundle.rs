@@ -73,8 +73,8 @@ impl Package {
                 let (input, head) = Payload::open(&path, max, 4)?;
                 let name = String::from_utf8_lossy(file);
                 let mut entry = ImageEntry::new(input.size())
-                    .image_kind(llvm::image_kind(release, &head, &name))
-                    .offload_kind(spec.kind().unwrap_or(offload_binary::OffloadKind::NONE));
+                    .with_image_kind(llvm::image_kind(release, &head, &name))
+                    .with_offload_kind(spec.kind().unwrap_or(offload_binary::OffloadKind::NONE));
                 entry.strings.clone_from(&strings);
                 entries.push(entry);
                 inputs.push(input);
@@ -133,7 +133,7 @@ impl Package {
             out.write_all(bytes)?;
             return out.flush();
         }
-        self.layout.parts.write_to(&mut Payloads(self.inputs.iter_mut().collect()), out)?;
+        self.layout.parts().write_to(&mut Payloads(self.inputs.iter_mut().collect()), out)?;
         out.flush()
     }
 }

@@ -39,9 +39,9 @@ pub struct Request {
     pub triple: String,
     /// `true` if the object is linked once more before the host link.
     pub relocatable: bool,
-    /// See [`Wrapper::retain`].
+    /// See [`Wrapper::with_retain`].
     pub retain: bool,
-    /// See [`Wrapper::as_llvm`].
+    /// See [`Wrapper::with_llvm_code`].
     pub as_llvm: bool,
     /// The paths of the images.
     pub images: Vec<PathBuf>,
@@ -136,14 +136,14 @@ impl Request {
             inputs.iter().zip(heads).map(|(input, head)| Image::new(input.size(), &head[..]));
         let mut ids = self.target_ids.iter();
         let images = images.map(|image| match ids.next() {
-            Some(id) => image.target_id(id),
+            Some(id) => image.with_target_id(id),
             None => image,
         });
         Wrapper::new(self.kind, self.abi, target.clone())
-            .images(images)
-            .relocatable(self.relocatable)
-            .retain(self.retain)
-            .as_llvm(self.as_llvm)
+            .with_images(images)
+            .with_relocatable(self.relocatable)
+            .with_retain(self.retain)
+            .with_llvm_code(self.as_llvm)
             .module()
     }
 }
@@ -169,7 +169,7 @@ impl Wrapped {
         outputs.write_or_print(path, how, |file| match &layout {
             // From file to file the kernel copies.
             Some(layout) => {
-                layout.parts.write_to(&mut Payloads(inputs.iter_mut().collect()), file)?;
+                layout.parts().write_to(&mut Payloads(inputs.iter_mut().collect()), file)?;
                 file.flush()
             }
             None => {

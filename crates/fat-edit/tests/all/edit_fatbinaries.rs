@@ -44,7 +44,7 @@ fn as_stored(ptx: &[u8]) -> Vec<u8> {
 /// An entry of code that no tool looks into.
 fn entry(name: &str, seed: u32, size: u32) -> NewEntry<'static> {
     let flags = Flags::BITS_64 | Flags::LINUX | Flags::CUDA;
-    NewEntry::new(Kind::PTX, architecture(name), code(seed, size)).flags(flags)
+    NewEntry::new(Kind::PTX, architecture(name), code(seed, size)).with_flags(flags)
 }
 
 fn fatbin(entries: &[NewEntry<'_>]) -> Vec<u8> {
@@ -55,10 +55,9 @@ fn fatbin(entries: &[NewEntry<'_>]) -> Vec<u8> {
 
 /// One entry for each of [`SM`].
 fn sample(seed: u32, compression: Compression) -> Vec<u8> {
-    let entries = SM
-        .iter()
-        .zip(0..)
-        .map(|(name, n)| entry(name, seed + n, 3000 + 704 * n + 8 * seed).compression(compression));
+    let entries = SM.iter().zip(0..).map(|(name, n)| {
+        entry(name, seed + n, 3000 + 704 * n + 8 * seed).with_compression(compression)
+    });
     fatbin(&entries.collect::<Vec<_>>())
 }
 
@@ -144,10 +143,11 @@ fn wrappers_lead_to_empty_fatbinaries() {
 #[test]
 fn entries_are_replaced_and_added() {
     let (old, new) = (ptx("sm_70", 1, 40), ptx("sm_70", 2, 90));
-    let options = NewEntry::ptx(architecture("sm_70"), &old).unwrap().options(&b"-O3 "[..]);
-    let options = options.identifier(&b"kernel.cu"[..]).flags(Flags::LINUX | Flags::BITS_64);
+    let options = NewEntry::ptx(architecture("sm_70"), &old).unwrap().with_options(&b"-O3 "[..]);
+    let options =
+        options.with_identifier(&b"kernel.cu"[..]).with_flags(Flags::LINUX | Flags::BITS_64);
     for compression in compressions() {
-        let file = fatbin(&[options.clone().compression(compression), entry("sm_80", 1, 99)]);
+        let file = fatbin(&[options.clone().with_compression(compression), entry("sm_80", 1, 99)]);
         let added = ptx("compute_90a", 3, 5);
         let edit = |_: &EditableFile, edit: &mut Edit| {
             edit.replace(0, 0);
@@ -214,15 +214,15 @@ fn damaged_code_is_not_decompressed() {
 /// A fatbinary of PTX and of some of three cubins, which are compressed as one, by bit.
 fn several(compression: Compression, mask: u8) -> Vec<u8> {
     let is_there = |bit: u8| mask >> bit & 1 == 1;
-    let ptx = entry("sm_70", 1, 504).compression(compression);
+    let ptx = entry("sm_70", 1, 504).with_compression(compression);
     let images: Vec<_> = (SM.iter().zip(1_u8..))
         .filter(|(_, bit)| is_there(*bit))
         .map(|(name, bit)| {
             let code = code(bit.into(), 800 + 8 * u32::from(bit));
-            NewEntry::new(Kind::ELF, architecture(name), code).flags(Flags::BITS_64)
+            NewEntry::new(Kind::ELF, architecture(name), code).with_flags(Flags::BITS_64)
         })
         .collect();
-    let several = NewEntry::concatenated(&images).unwrap().compression(compression);
+    let several = NewEntry::concatenated(&images).unwrap().with_compression(compression);
     let several = (!images.is_empty()).then_some(several);
     fatbin(&is_there(0).then_some(ptx).into_iter().chain(several).collect::<Vec<_>>())
 }

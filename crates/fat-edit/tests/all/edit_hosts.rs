@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use crate::editing::*;
-use ccob::{MAX_UNCOMPRESSED, WriteOptions};
+use ccob::{ReadOptions, WriteOptions};
 use fat_edit::{
     Change, CompressOptions, Edit, EditOptions, EditableFile, ErrorKind, survey, survey_closed,
 };
@@ -125,7 +125,7 @@ fn archives_in_archives_and_in_compressed_bundles_are_edited() {
     let compressed =
         |bundle: &[u8]| ccob::compress(&nested(bundle), &WriteOptions::default()).unwrap();
     let out = remove(&compressed(&whole), &[GFX90A]).unwrap();
-    assert!(ccob::decompress(&out, MAX_UNCOMPRESSED).unwrap().data == nested(&thin));
+    assert!(ccob::decompress(&out, &ReadOptions::default()).unwrap().data == nested(&thin));
     assert!(out == compressed(&thin));
 }
 

@@ -40,10 +40,10 @@ impl Container {
             Form::Package { version } => {
                 let entry = |(processor, image): &(usize, Vec<u8>)| {
                     ImageEntry::new(image.len() as u64)
-                        .image_kind(ImageKind::NONE)
-                        .offload_kind(OffloadKind::HIP)
-                        .string("triple", "amdgcn-amd-amdhsa")
-                        .string("arch", PROCESSORS[*processor])
+                        .with_image_kind(ImageKind::NONE)
+                        .with_offload_kind(OffloadKind::HIP)
+                        .with_string("triple", "amdgcn-amd-amdhsa")
+                        .with_string("arch", PROCESSORS[*processor])
                 };
                 let entries: Vec<_> = self.images.iter().map(entry).collect();
                 let images: Vec<&[u8]> = self.images.iter().map(|(_, image)| &image[..]).collect();

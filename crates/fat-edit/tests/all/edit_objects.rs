@@ -198,7 +198,8 @@ fn removing_an_offload_binary_keeps_the_others() {
 #[test]
 fn a_first_offload_binary_that_is_removed_leaves_no_zeros() {
     let package = |arch: &str| {
-        let entry = ImageEntry::new(5).offload_kind(OffloadKind::HIP).string("arch", arch);
+        let entry =
+            ImageEntry::new(5).with_offload_kind(OffloadKind::HIP).with_string("arch", arch);
         offload_binary::layout(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b"image"]).unwrap()
     };
     let sections =

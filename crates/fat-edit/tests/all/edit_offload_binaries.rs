@@ -11,12 +11,12 @@ const ARCHS: [&str; 3] = ["gfx906", "gfx90a", "gfx1100"];
 
 fn entry(arch: &str, kind: ImageKind, size: usize) -> ImageEntry<'_> {
     ImageEntry::new(size as u64)
-        .image_kind(kind)
-        .offload_kind(OffloadKind::HIP)
-        .flags(Flags::from_bits_retain(0x80))
-        .string("triple", "amdgcn-amd-amdhsa")
-        .string("arch", arch)
-        .string("note", "kept")
+        .with_image_kind(kind)
+        .with_offload_kind(OffloadKind::HIP)
+        .with_flags(Flags::from_bits_retain(0x80))
+        .with_string("triple", "amdgcn-amd-amdhsa")
+        .with_string("arch", arch)
+        .with_string("note", "kept")
 }
 
 /// An offload binary for these processors, with LLVM bitcode in it.

@@ -18,10 +18,10 @@ pub fn hip_binary(version: FormatVersion, images: &[(&str, &str, &[u8])]) -> Vec
         .iter()
         .map(|(triple, arch, image)| {
             ImageEntry::new(image.len() as u64)
-                .image_kind(ImageKind::OBJECT)
-                .offload_kind(OffloadKind::HIP)
-                .string("triple", *triple)
-                .string("arch", *arch)
+                .with_image_kind(ImageKind::OBJECT)
+                .with_offload_kind(OffloadKind::HIP)
+                .with_string("triple", *triple)
+                .with_string("arch", *arch)
         })
         .collect();
     let images: Vec<&[u8]> = images.iter().map(|(_, _, image)| *image).collect();

@@ -21,10 +21,10 @@ pub fn package(version: FormatVersion, kind: OffloadKind, images: &Images) -> Ve
         .iter()
         .map(|(arch, image)| {
             ImageEntry::new(image.len() as u64)
-                .image_kind(ImageKind::NONE)
-                .offload_kind(kind)
-                .string("triple", "amdgcn-amd-amdhsa")
-                .string("arch", arch)
+                .with_image_kind(ImageKind::NONE)
+                .with_offload_kind(kind)
+                .with_string("triple", "amdgcn-amd-amdhsa")
+                .with_string("arch", arch)
         })
         .collect();
     let images: Vec<&[u8]> = images.iter().map(|(_, image)| &image[..]).collect();

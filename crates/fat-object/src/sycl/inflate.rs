@@ -21,5 +21,7 @@ pub(super) fn inflated_head(
     let mut bundle = [&b"CCOB\x03\0\x01\0"[..], &total.to_le_bytes(), &size.to_le_bytes()].concat();
     bundle.extend([0; 8]);
     bundle.extend(source.peek(range, MAX_BLOCK + 64)?);
-    Ok(ccob::decompress_prefix(&bundle, FileFormat::SNIFF_LEN, u64::MAX))
+    // No more than the first block is decompressed.
+    let options = ccob::ReadOptions::default().with_max_decompressed(u64::MAX);
+    Ok(ccob::decompress_prefix(&bundle, FileFormat::SNIFF_LEN, &options))
 }

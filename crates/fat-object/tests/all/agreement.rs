@@ -159,10 +159,10 @@ fn compressed_bundles_are_compared_where_they_are_read() {
 
 fn packaged(arch: &str, triple: &str, kind: ImageKind, image: &[u8]) -> Vec<u8> {
     let entry = ImageEntry::new(image.len() as u64)
-        .image_kind(kind)
-        .offload_kind(OffloadKind::OPENMP)
-        .string("triple", triple)
-        .string("arch", arch);
+        .with_image_kind(kind)
+        .with_offload_kind(OffloadKind::OPENMP)
+        .with_string("triple", triple)
+        .with_string("arch", arch);
     let layout = offload_binary::layout(FormatVersion::V2, &[entry]).unwrap();
     layout.to_vec(&[image]).unwrap()
 }

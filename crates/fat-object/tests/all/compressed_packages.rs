@@ -16,9 +16,9 @@ const HEADER: usize = 40;
 fn package(version: FormatVersion, images: &[&[u8]]) -> Vec<u8> {
     let entry = |image: &&[u8]| {
         ImageEntry::new(image.len() as u64)
-            .offload_kind(OffloadKind::HIP)
-            .string("arch", "gfx90a")
-            .string("triple", "amdgcn-amd-amdhsa")
+            .with_offload_kind(OffloadKind::HIP)
+            .with_string("arch", "gfx90a")
+            .with_string("triple", "amdgcn-amd-amdhsa")
     };
     let entries: Vec<_> = images.iter().map(entry).collect();
     offload_binary::layout(version, &entries).unwrap().to_vec(images).unwrap()

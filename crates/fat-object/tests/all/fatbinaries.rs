@@ -15,9 +15,11 @@ fn sample(compression: Compression) -> Vec<u8> {
     };
     let images = CODE.map(|(name, code)| entry(Kind::ELF, name, code));
     let mut fatbin = NewFatbin::new();
-    fatbin.add(&entry(Kind::PTX, "sm_80", "text").compression(Compression::Lz4(3))).unwrap();
-    fatbin.add(&NewEntry::concatenated(&images).unwrap().compression(compression)).unwrap();
-    fatbin.add(&entry(Kind::LTO_IR, "sm_80", "code").compression(Compression::Lz4(3))).unwrap();
+    fatbin.add(&entry(Kind::PTX, "sm_80", "text").with_compression(Compression::Lz4(3))).unwrap();
+    fatbin.add(&NewEntry::concatenated(&images).unwrap().with_compression(compression)).unwrap();
+    fatbin
+        .add(&entry(Kind::LTO_IR, "sm_80", "code").with_compression(Compression::Lz4(3)))
+        .unwrap();
     fatbin.to_vec().unwrap()
 }
 

@@ -57,7 +57,7 @@ impl Visitor for Log {
 fn compressed(size: usize, byte: u8, version: Version) -> Vec<u8> {
     let ids = ["host-x86_64-unknown-linux-gnu-", "hipv4-amdgcn-amd-amdhsa--gfx90a"];
     let layout = bundle_format::layout([(ids[0], 0), (ids[1], size as u64)], 1).unwrap();
-    let Some((_, byte_parts::Part::Bytes(header))) = layout.parts.at(0) else { panic!() };
+    let Some((_, byte_parts::Part::Bytes(header))) = layout.parts().at(0) else { panic!() };
     let mut bundle = header.to_vec();
     bundle.resize(layout.size() as usize, byte);
     ccob::compress(&bundle, &WriteOptions::default().with_version(version)).unwrap()

@@ -27,11 +27,10 @@ pub struct ZipEdit<'z> {
     removed: BTreeSet<usize>,
 }
 
-/// A new zip file that is laid out: ranges of the old one, which is input 0 of [`parts`](Self::parts), and new bytes.
+/// A new zip file that is laid out: ranges of the old one, which is input 0 of its [`parts`](Self::parts), and new bytes.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
-    /// The new file.
-    pub parts: Parts,
+    parts: Parts,
     changed: usize,
     removed: usize,
     copied: usize,
@@ -39,6 +38,12 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
+    /// Returns the new file.
+    #[must_use]
+    pub fn parts(&self) -> &Parts {
+        &self.parts
+    }
+
     /// Returns the size of the new file in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {

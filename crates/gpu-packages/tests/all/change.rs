@@ -482,7 +482,7 @@ fn files_may_grow_past_four_gigabytes() {
     edit.replace(0, NewContents::store(&[1; 2000][..]).unwrap());
     let rewrite = edit.plan(&mut old).unwrap();
     let mut new = Sparse::new();
-    for part in rewrite.parts.iter() {
+    for part in rewrite.parts().iter() {
         match part {
             byte_parts::Part::Bytes(bytes) => new.push(bytes),
             byte_parts::Part::Zeros(count) => new.len += count,

@@ -32,6 +32,6 @@ fn openers_and_readers_may_be_of_any_kind() {
     let input: &mut dyn ReadSeek = &mut Cursor::new(library);
     let request = Request::new(&EntryId::parse("hip-amdgcn-amd-amdhsa--gfx906").unwrap());
     let plan = Unbundling::plan(&mut *input, [request], &options, &mut open).unwrap();
-    plan.allow_missing(true).write(input, [io::sink()], &mut open).unwrap();
+    plan.with_allow_missing(true).write(input, [io::sink()], &mut open).unwrap();
     assert_eq!(opened, 0);
 }

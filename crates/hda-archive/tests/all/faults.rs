@@ -28,7 +28,7 @@ fn packed() -> Vec<u8> {
 const IDS: [&str; 3] = [GFX906, GFX908, HOST];
 
 fn io_error(error: Error) -> io::Error {
-    match error.io_error() {
+    match error.io() {
         Some(inner) if error.member().is_some() => inner.kind().into(),
         _ => error.into(),
     }

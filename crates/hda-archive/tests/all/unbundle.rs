@@ -326,7 +326,7 @@ fn there_is_a_writer_for_each_archive() {
     }
     let error = plan.write(&mut input, [Full, Full], no_thin_members).unwrap_err();
     assert_eq!((error.kind(), error.archive()), (ErrorKind::Write, Some(0)));
-    assert_eq!(error.io_error().unwrap().kind(), io::ErrorKind::StorageFull);
+    assert_eq!(error.io().unwrap().kind(), io::ErrorKind::StorageFull);
 }
 
 #[test]

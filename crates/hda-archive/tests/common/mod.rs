@@ -50,7 +50,7 @@ pub fn unbundle_thin(
 ) -> Result<Unbundled, Error> {
     let mut input = Cursor::new(input);
     let plan = Unbundling::plan(&mut input, requests(ids), &Options::default(), &mut open)?;
-    let plan = plan.allow_missing(true);
+    let plan = plan.with_allow_missing(true);
     let mut archives = vec![Vec::new(); ids.len()];
     plan.write(&mut input, &mut archives, &mut open)?;
     for (archive, planned) in archives.iter().zip(plan.archives()) {

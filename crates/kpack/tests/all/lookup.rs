@@ -29,22 +29,22 @@ fn places_are_those_of_the_loader() {
     );
     assert!(found.iter().all(PackPath::is_of_library));
     // Paths of variables are taken as they are, placeholder and all.
-    let prefix = Variables { prefix: Some("x_@GFXARCH@.kpack::/y"), ..none };
+    let prefix = none.with_prefix("x_@GFXARCH@.kpack::/y");
     let found = places(&marker, &prefix, &["gfx942"]);
     assert_eq!(
         paths(&found),
         ["x_@GFXARCH@.kpack", "/y", "../.kpack/a_gfx942.kpack", "/opt/b.kpack"]
     );
     assert_eq!(found.iter().filter(|place| !place.is_of_library()).count(), 2);
-    let list = Variables { list: Some("/z"), ..prefix };
+    let list = prefix.with_list("/z");
     assert_eq!(paths(&places(&marker, &list, &["gfx942"])), ["/z"]);
     // A list without paths counts as no list.
     for empty in ["", ":", "::"] {
-        let list = Variables { list: Some(empty), ..none };
+        let list = none.with_list(empty);
         assert_eq!(places(&marker, &list, &["gfx942"]).len(), 2);
-        assert_eq!(patterns(&marker, Some(empty), Some("/p")), ["/p", &*marker[0], &*marker[1]]);
+        assert_eq!(patterns(&marker, &list.with_prefix("/p")), ["/p", &*marker[0], &*marker[1]]);
     }
-    let windows = Variables { list: Some("C:\\a.kpack;D:\\b.kpack"), separator: ';', ..none };
+    let windows = none.with_list("C:\\a.kpack;D:\\b.kpack").with_separator(';');
     assert_eq!(paths(&places(&marker, &windows, &[])), ["C:\\a.kpack", "D:\\b.kpack"]);
 }
 

@@ -90,18 +90,19 @@ fn tables_are_as_long_as_they_say() {
 fn new_images() -> Vec<NewEntry<'static>> {
     let image = |(name, code): (&str, &'static str)| {
         let architecture = Architecture::from_name(name).unwrap();
-        NewEntry::new(Kind::ELF, architecture, code.as_bytes()).flags(Flags::BITS_64 | Flags::LINUX)
+        NewEntry::new(Kind::ELF, architecture, code.as_bytes())
+            .with_flags(Flags::BITS_64 | Flags::LINUX)
     };
     let images = [("sm_75", "seven"), ("sm_90a", "a cubin of 90"), ("sm_86", "eight six")];
     let mut images: Vec<_> = images.into_iter().map(image).collect();
-    images[2] = images[2].clone().identifier(&b"module_1"[..]);
+    images[2] = images[2].clone().with_identifier(&b"module_1"[..]);
     let ptx = NewEntry::new(Kind::PTX, Architecture::from_name("sm_75").unwrap(), &b"text"[..]);
-    images.push(ptx.identifier(&b"name"[..]).options(&b"-O3"[..]));
+    images.push(ptx.with_identifier(&b"name"[..]).with_options(&b"-O3"[..]));
     images[3].flags |= Flags::BITS_64 | Flags::LINUX;
     let hundred = Architecture::from_name("sm_100f").unwrap();
     let hundred = NewEntry::new(Kind::ELF, hundred, &b"hundred"[..]);
     let flags = Flags::BITS_64 | Flags::LINUX | Flags::COMPAT;
-    images.push(hundred.flags(flags).options(&b"\x02\x09compat"[..]));
+    images.push(hundred.with_flags(flags).with_options(&b"\x02\x09compat"[..]));
     images
 }
 
@@ -116,7 +117,7 @@ fn what_is_written_is_read() {
     let entry = NewEntry::concatenated(&new_images()).unwrap();
     assert_eq!((entry.sm, entry.flags), (0, Flags::BITS_64 | Flags::LINUX));
     for compression in [Compression::None, Compression::Lz4(3)] {
-        let bytes = written(&entry.clone().compression(compression));
+        let bytes = written(&entry.clone().with_compression(compression));
         let expected = [
             ("elf sm_75".to_owned(), b"seven\0\0\0".to_vec()),
             ("elf sm_90a".to_owned(), b"a cubin of 90\0\0\0".to_vec()),
@@ -144,13 +145,14 @@ fn what_is_written_is_read() {
 fn some_images_stay() {
     let all = new_images();
     let compression = Compression::Lz4(3);
-    let bytes = written(&NewEntry::concatenated(&all).unwrap().compression(compression));
+    let bytes = written(&NewEntry::concatenated(&all).unwrap().with_compression(compression));
     let entry = Fatbin::parse(&bytes).unwrap().entries().next().unwrap().unwrap();
     for mask in 1..32_usize {
         let keeps = |image: usize| mask >> image & 1 == 1;
         let kept: Vec<_> =
             (0..).zip(&all).filter(|(at, _)| keeps(*at)).map(|(_, one)| one.clone()).collect();
-        let expected = written(&NewEntry::concatenated(&kept).unwrap().compression(compression));
+        let expected =
+            written(&NewEntry::concatenated(&kept).unwrap().with_compression(compression));
         let found = entry.with_images(keeps, compression, 1 << 20).unwrap().unwrap();
         assert_eq!(found, expected[16..], "{mask:#b}");
     }
@@ -170,7 +172,7 @@ fn images_of_a_kind_are_joined() {
             _ => Kind::ELF,
         };
         let flags = if name.starts_with("compat") { Flags::COMPAT } else { Flags::empty() };
-        NewEntry::new(kind, architecture, name.as_bytes()).flags(flags)
+        NewEntry::new(kind, architecture, name.as_bytes()).with_flags(flags)
     };
     let joined = |names: &[&'static str]| {
         let entries = names.iter().map(|name| entry(name)).collect();

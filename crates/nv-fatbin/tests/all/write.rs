@@ -52,9 +52,9 @@ fn cubin(abi_version: u8, flags: u32, compat: Option<&[u8]>) -> Vec<u8> {
 #[test]
 fn every_field_is_written() {
     let mut entry = NewEntry::new(Kind::PTX, architecture("sm_90a"), &b".version 8.7\n\0"[..])
-        .flags(Flags::BITS_64 | Flags::LINUX)
-        .identifier(&b"module_1"[..])
-        .options(&b"-O3 "[..]);
+        .with_flags(Flags::BITS_64 | Flags::LINUX)
+        .with_identifier(&b"module_1"[..])
+        .with_options(&b"-O3 "[..]);
     entry.code_version = (8, 7);
     let expected = fatbin::fatbin(&[Made {
         kind: 1,
@@ -75,7 +75,7 @@ fn every_field_is_written() {
 fn texts_are_padded_with_their_nul() {
     for (len, header) in [(0, 72), (1, 72), (7, 72), (8, 80), (15, 80), (16, 88)] {
         let entry = NewEntry::new(Kind::ELF, architecture("sm_90"), vec![7; 16]);
-        let bytes = written(&[entry.identifier(vec![b'x'; len])]).unwrap();
+        let bytes = written(&[entry.with_identifier(vec![b'x'; len])]).unwrap();
         assert_eq!(entries(&bytes)[0].range().start, 16 + header);
         assert_eq!(entries(&bytes)[0].identifier().unwrap(), Some(&vec![b'x'; len][..]));
     }
@@ -262,7 +262,7 @@ fn entries_with_several_images_are_made_of_images() {
 fn zstd_is_written_by_libzstd_alone() {
     let code = b"code ".repeat(50);
     let entry = NewEntry::new(Kind::PTX, architecture("sm_90"), &code[..]);
-    let result = written(&[entry.compression(Compression::Zstd(5))]);
+    let result = written(&[entry.with_compression(Compression::Zstd(5))]);
     if cfg!(feature = "zstd") {
         let bytes = result.unwrap();
         let payload = entries(&bytes)[0].payload().unwrap();

@@ -9,6 +9,7 @@ use crate::output::{self, Output};
 
 /// The change of one section.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct SectionEdit {
     /// The range of its contents in the file.
     pub range: Range<u64>,
@@ -19,6 +20,12 @@ pub struct SectionEdit {
 }
 
 impl SectionEdit {
+    /// Creates the change of a section at this range of the file.
+    #[must_use]
+    pub fn new(range: Range<u64>, name: impl Into<String>, change: SectionChange) -> Self {
+        SectionEdit { range, name: name.into(), change }
+    }
+
     /// Returns whether the edit changes anything.
     #[must_use]
     pub fn is_changed(&self) -> bool {
@@ -32,6 +39,7 @@ impl SectionEdit {
 
 /// A change of the contents of a section.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum SectionChange {
     /// It holds items, one after the other with zeros between them, that others may refer to. All of them are here, in
     /// order, changed or not; those without [`new`](Item::new) contents go.
@@ -44,6 +52,7 @@ pub enum SectionChange {
 
 /// A range of a section that others may refer to.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Item {
     /// Its range in the file.
     pub old: Range<u64>,
@@ -54,6 +63,19 @@ pub struct Item {
 }
 
 impl Item {
+    /// Creates an item that is laid out by itself; without `new` contents it is removed.
+    #[must_use]
+    pub fn new(old: Range<u64>, new: Option<Output>) -> Self {
+        Item { old, new, joined: false }
+    }
+
+    /// Sets whether it is laid out as one with the item directly before it. Default: `false`.
+    #[must_use]
+    pub fn with_joined(mut self, joined: bool) -> Self {
+        self.joined = joined;
+        self
+    }
+
     /// Returns whether the edit changes anything.
     #[must_use]
     pub fn is_changed(&self) -> bool {
@@ -63,6 +85,7 @@ impl Item {
 
 /// A host file that has been edited.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Edited {
     /// All of the new file.
     pub parts: Output,
@@ -73,7 +96,10 @@ pub struct Edited {
 }
 
 impl Edited {
-    pub(crate) fn new(parts: Output) -> Self {
+    /// Creates a file with these contents, for [`edit_in_place`](crate::edit_in_place): none of its bytes are zeroed, and it keeps its
+    /// signature.
+    #[must_use]
+    pub fn new(parts: Output) -> Self {
         Edited { parts, zeroed: 0, signature_dropped: false }
     }
 

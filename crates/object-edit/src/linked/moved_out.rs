@@ -18,6 +18,7 @@ use crate::output::{NewInputs, Output};
 
 /// A wrapper that registers device code with HIP's runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HipWrapper {
     /// The place that it leads to: an offset in the file; `None` where no byte of the file is.
     pub target: Option<u64>,

@@ -10,6 +10,8 @@ use crate::linked::registration::{CUDA, HIP, HIP_MOVED, Registration};
 use crate::linked::{elf, pe};
 
 /// A runtime that gets device code by wrappers.
+///
+/// Exhaustive: a new runtime must stop the build of a caller that knows what each loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegisteredWith {
     /// HIP's.
@@ -22,6 +24,7 @@ pub enum RegisteredWith {
 
 /// A wrapper, and the place that it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Registered {
     /// The runtime that it is for.
     pub with: RegisteredWith,
@@ -32,6 +35,8 @@ pub struct Registered {
 }
 
 /// The place that a wrapper leads to.
+///
+/// Exhaustive: a new answer must stop the build of a caller that tells faults from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The start of a container, or of a marker where device code was moved out: an offset in the file.

@@ -34,7 +34,7 @@ fn views_outlive_their_parser() {
         let entries = binaries(data).flat_map(|binary| binary.unwrap().1.entries());
         entries.flat_map(|entry| entry.strings()).map(|(_, value)| value).collect()
     }
-    let entry = ImageEntry::new(0).string("arch", "gfx90a");
+    let entry = ImageEntry::new(0).with_string("arch", "gfx90a");
     let data = offload_binary::layout(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b""]).unwrap();
     assert!(data.starts_with(&MAGIC));
     assert_eq!(values(&data), [b"gfx90a"]);
@@ -48,7 +48,7 @@ fn errors_are_errors_of_io() {
 
     let kind = |error: Error| io::Error::from(error).kind();
     assert_eq!(kind(OffloadBinary::parse(b"").unwrap_err()), InvalidData);
-    let entry = ImageEntry::new(0).string("a\0", "");
+    let entry = ImageEntry::new(0).with_string("a\0", "");
     let error = offload_binary::layout(FormatVersion::V2, &[entry]).unwrap_err();
     let text = error.to_string();
     let error = io::Error::from(error);

@@ -12,9 +12,9 @@ const IMAGES: [&[u8]; 3] = [b"first image", b"", b"the third one"];
 fn layout(version: FormatVersion) -> Layout {
     let entries = IMAGES.map(|image| {
         ImageEntry::new(u64::try_from(image.len()).unwrap())
-            .image_kind(ImageKind::OBJECT)
-            .offload_kind(OffloadKind::HIP)
-            .string("arch", "gfx90a")
+            .with_image_kind(ImageKind::OBJECT)
+            .with_offload_kind(OffloadKind::HIP)
+            .with_string("arch", "gfx90a")
     });
     offload_binary::layout(version, &entries).unwrap()
 }

@@ -29,9 +29,9 @@ fn write(version: FormatVersion, images: &[Owned]) -> Vec<u8> {
         .iter()
         .map(|(image_kind, offload_kind, flags, strings, image)| {
             let mut entry = ImageEntry::new(image.len() as u64)
-                .image_kind(ImageKind(*image_kind))
-                .offload_kind(OffloadKind(*offload_kind))
-                .flags(Flags::from_bits_retain(*flags));
+                .with_image_kind(ImageKind(*image_kind))
+                .with_offload_kind(OffloadKind(*offload_kind))
+                .with_flags(Flags::from_bits_retain(*flags));
             let strings =
                 strings.iter().map(|(key, value)| (key.as_bytes().into(), value.as_bytes().into()));
             entry.strings.extend(strings);

@@ -33,10 +33,10 @@ pub(crate) fn compressed() -> Vec<u8> {
 
 fn cuda() -> ImageEntry<'static> {
     ImageEntry::new(11)
-        .image_kind(ImageKind::OBJECT)
-        .offload_kind(OffloadKind::CUDA)
-        .string("arch", "sm_70")
-        .string("triple", "nvptx64-nvidia-cuda")
+        .with_image_kind(ImageKind::OBJECT)
+        .with_offload_kind(OffloadKind::CUDA)
+        .with_string("arch", "sm_70")
+        .with_string("triple", "nvptx64-nvidia-cuda")
 }
 
 fn error(data: &[u8]) -> String {
@@ -79,10 +79,10 @@ fn no_image_as_llvm_24_writes_it() {
 #[test]
 fn two_images_lie_where_llvm_24_puts_them() {
     let hip = ImageEntry::new(11)
-        .offload_kind(OffloadKind::HIP)
-        .string("compile-opts", "-O2")
-        .string("arch", "gfx90a")
-        .string("triple", "amdgcn-amd-amdhsa");
+        .with_offload_kind(OffloadKind::HIP)
+        .with_string("compile-opts", "-O2")
+        .with_string("arch", "gfx90a")
+        .with_string("triple", "amdgcn-amd-amdhsa");
     let layout = offload_binary::layout(V3, &[cuda(), hip]).unwrap();
     assert_eq!((layout.offset(0), layout.offset(1)), (Some(0x148), Some(0x153)));
     assert_eq!(layout.size(), 0x160);

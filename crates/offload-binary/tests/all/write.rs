@@ -34,7 +34,7 @@ fn write(version: FormatVersion, images: &[(ImageEntry<'_>, &[u8])]) -> Vec<u8> 
     }
 
     let mut offset = 0;
-    for part in layout.parts.iter() {
+    for part in layout.parts().iter() {
         if let &Part::Input(&index, ref range) = &part {
             assert_eq!(layout.offset(index), Some(offset));
             assert_eq!(layout.sizes()[index], len(images[index]));
@@ -56,10 +56,10 @@ fn read(data: &[u8]) -> Vec<(ImageEntry<'_>, &[u8])> {
 
 fn cuda() -> (ImageEntry<'static>, &'static [u8]) {
     let entry = ImageEntry::new(11)
-        .image_kind(ImageKind::OBJECT)
-        .offload_kind(OffloadKind::CUDA)
-        .string("arch", "sm_70")
-        .string("triple", "nvptx64-nvidia-cuda");
+        .with_image_kind(ImageKind::OBJECT)
+        .with_offload_kind(OffloadKind::CUDA)
+        .with_string("arch", "sm_70")
+        .with_string("triple", "nvptx64-nvidia-cuda");
     (entry, b"hello image")
 }
 
@@ -84,15 +84,15 @@ fn no_images_as_llvm_writes_them() {
 /// Strings that end each other are shared, of HIP and SYCL.
 fn two_images() -> [(ImageEntry<'static>, &'static [u8]); 2] {
     let hip = ImageEntry::new(5)
-        .image_kind(ImageKind::OBJECT)
-        .offload_kind(OffloadKind::HIP)
-        .string("feature", "90a")
-        .string("arch", "gfx90a")
-        .string("triple", "amdgcn-amd-amdhsa");
+        .with_image_kind(ImageKind::OBJECT)
+        .with_offload_kind(OffloadKind::HIP)
+        .with_string("feature", "90a")
+        .with_string("arch", "gfx90a")
+        .with_string("triple", "amdgcn-amd-amdhsa");
     let sycl = ImageEntry::new(11)
-        .image_kind(ImageKind::BITCODE)
-        .offload_kind(OffloadKind::SYCL)
-        .string("triple", "spirv64");
+        .with_image_kind(ImageKind::BITCODE)
+        .with_offload_kind(OffloadKind::SYCL)
+        .with_string("triple", "spirv64");
     [(hip, b"hello"), (sycl, b"device code")]
 }
 
@@ -134,9 +134,11 @@ fn several_images_are_written() {
 
 #[test]
 fn entries_may_lack_an_image() {
-    let metadata =
-        ImageEntry::new(0).offload_kind(OffloadKind::SYCL).flags(Flags::METADATA).string("a", "1");
-    let image = ImageEntry::new(3).string("a", "2");
+    let metadata = ImageEntry::new(0)
+        .with_offload_kind(OffloadKind::SYCL)
+        .with_flags(Flags::METADATA)
+        .with_string("a", "1");
+    let image = ImageEntry::new(3).with_string("a", "2");
     let images: [(_, &[u8]); 2] = [(metadata, b""), (image, b"\x01\x02\x03")];
     // Computed in the layout of CUDA_V2, not written by LLVM.
     let expected = "
@@ -157,7 +159,10 @@ fn entries_may_lack_an_image() {
 
 #[test]
 fn values_may_hold_nuls() {
-    let entry = ImageEntry::new(1).string("opts", "-x\0-y").string("tail", "y").string("none", "");
+    let entry = ImageEntry::new(1)
+        .with_string("opts", "-x\0-y")
+        .with_string("tail", "y")
+        .with_string("none", "");
     let images: [(_, &[u8]); 1] = [(entry, b"\xff")];
     // Computed in the layout of CUDA_V2, not written by LLVM.
     let expected = "
@@ -181,7 +186,8 @@ fn values_may_hold_nuls() {
 #[test]
 fn a_binary_may_be_an_image() {
     let inner = llvm_22();
-    let entry = ImageEntry::new(len(&inner)).image_kind(ImageKind(7)).string("arch", "any");
+    let entry =
+        ImageEntry::new(len(&inner)).with_image_kind(ImageKind(7)).with_string("arch", "any");
     for version in [V1, V2] {
         let outer = write(version, &[(entry.clone(), &inner)]);
         let entries = read(&outer);
@@ -210,7 +216,7 @@ fn images_may_lack_strings() {
 #[test]
 fn hip_has_two_numbers() {
     for (kind, number) in [(OffloadKind::HIP, 4), (OffloadKind::HIP_LEGACY, 3)] {
-        let bytes = write(V1, &[(ImageEntry::new(0).offload_kind(kind), b"")]);
+        let bytes = write(V1, &[(ImageEntry::new(0).with_offload_kind(kind), b"")]);
         assert_eq!(bytes[34..36], [number, 0]);
         // Converting does not change it.
         let converted = convert(&bytes, V2).unwrap();
@@ -221,9 +227,9 @@ fn hip_has_two_numbers() {
 #[test]
 fn unknown_kinds_and_flags_are_kept() {
     let entry = ImageEntry::new(0)
-        .image_kind(ImageKind(0x1234))
-        .offload_kind(OffloadKind(0x5678))
-        .flags(Flags::from_bits_retain(0x9abc_def1));
+        .with_image_kind(ImageKind(0x1234))
+        .with_offload_kind(OffloadKind(0x5678))
+        .with_flags(Flags::from_bits_retain(0x9abc_def1));
     let bytes = write(V1, &[(entry.clone(), b"")]);
     assert_eq!(bytes[32..40], [0x34, 0x12, 0x78, 0x56, 0xf1, 0xde, 0xbc, 0x9a]);
     assert_eq!(read(&convert(&bytes, V2).unwrap()), [(entry, &b""[..])]);
@@ -231,8 +237,11 @@ fn unknown_kinds_and_flags_are_kept() {
 
 #[test]
 fn repeated_and_odd_keys_are_kept() {
-    let entry =
-        ImageEntry::new(0).string("a", "1").string("a", "2").string("", "").string(b"\xff", "x");
+    let entry = ImageEntry::new(0)
+        .with_string("a", "1")
+        .with_string("a", "2")
+        .with_string("", "")
+        .with_string(b"\xff", "x");
     for version in [V1, V2] {
         let bytes = write(version, &[(entry.clone(), b"")]);
         assert_eq!(read(&bytes), [(entry.clone(), &b""[..])]);
@@ -283,7 +292,7 @@ fn damaged_input_does_not_convert() {
 
 #[test]
 fn entries_of_all_binaries_count() {
-    let nul = ImageEntry::new(0).string("k", "\0");
+    let nul = ImageEntry::new(0).with_string("k", "\0");
     let data = [hex(TWO_V1), write(V2, &[(nul, b"")])].concat();
     let error = convert(&data, V1).unwrap_err();
     assert_eq!((error.kind(), error.entry()), (ErrorKind::Nul, Some(2)));
@@ -298,7 +307,8 @@ fn refused(version: FormatVersion, entries: &[ImageEntry<'_>]) -> String {
 
 #[test]
 fn keys_cannot_hold_nuls() {
-    let entries = [ImageEntry::new(0), ImageEntry::new(0).string("a", "").string("b\0\"", "")];
+    let entries =
+        [ImageEntry::new(0), ImageEntry::new(0).with_string("a", "").with_string("b\0\"", "")];
     for version in [V1, V2] {
         let error = refused(version, &entries);
         let text = "Nul: offload binary entry 1 has the key \"b\\x00\\\"\" in string 1, \
@@ -309,7 +319,7 @@ fn keys_cannot_hold_nuls() {
 
 #[test]
 fn values_cannot_hold_nuls_in_version_1() {
-    let entries = [ImageEntry::new(0).string("key", "a\0")];
+    let entries = [ImageEntry::new(0).with_string("key", "a\0")];
     assert!(refused(V1, &entries).starts_with("Nul: "));
     assert!(offload_binary::layout(V2, &entries).is_ok());
 }
@@ -349,7 +359,7 @@ fn too_many_bytes_of_strings_are_an_error() {
     // As much as is allowed, but there only once.
     let layout = offload_binary::layout(V2, std::slice::from_ref(&entry)).unwrap();
     assert!(layout.size() < 2 << 20);
-    assert_eq!(refused(V2, &[entry.string("a", "")]), TOO_MANY);
+    assert_eq!(refused(V2, &[entry.with_string("a", "")]), TOO_MANY);
 }
 
 #[test]
@@ -393,9 +403,9 @@ fn image() -> impl Strategy<Value = (ImageEntry<'static>, Vec<u8>)> {
     (any::<u16>(), any::<u16>(), any::<u32>(), strings, image).prop_map(
         |(image_kind, offload_kind, flags, strings, image)| {
             let mut entry = ImageEntry::new(len(&image))
-                .image_kind(ImageKind(image_kind))
-                .offload_kind(OffloadKind(offload_kind))
-                .flags(Flags::from_bits_retain(flags));
+                .with_image_kind(ImageKind(image_kind))
+                .with_offload_kind(OffloadKind(offload_kind))
+                .with_flags(Flags::from_bits_retain(flags));
             entry.strings = strings.into_iter().map(|(k, v)| (k.into(), v.into())).collect();
             (entry, image)
         },

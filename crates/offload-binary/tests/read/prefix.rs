@@ -56,8 +56,11 @@ fn a_prefix_that_grows_as_asked_is_enough_after_five_calls() {
     for (version, images, most) in
         [(FormatVersion::V1, 1, 4), (FormatVersion::V2, 2, 5), (FormatVersion::V3, 2, 5)]
     {
-        let entry =
-            || ImageEntry::new(5).string("arch", "gfx90a").string("triple", "amdgcn-amd-amdhsa");
+        let entry = || {
+            ImageEntry::new(5)
+                .with_string("arch", "gfx90a")
+                .with_string("triple", "amdgcn-amd-amdhsa")
+        };
         let entries: Vec<_> = (0..images).map(|_| entry()).collect();
         let package = offload_binary::layout(version, &entries)
             .unwrap()

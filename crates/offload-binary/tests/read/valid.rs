@@ -116,10 +116,10 @@ fn repeated_keys_have_the_place_of_the_last_string_entry() {
 
 #[test]
 fn a_key_that_is_set_again_has_one_value_in_its_place() {
-    let mut entry = ImageEntry::new(0).string("arch", "1").string("triple", "x");
+    let mut entry = ImageEntry::new(0).with_string("arch", "1").with_string("triple", "x");
     entry.strings.push((b"arch".into(), b"2".into()));
-    let entry = entry.string("arch", "3");
-    let expected = ImageEntry::new(0).string("arch", "3").string("triple", "x");
+    let entry = entry.with_string("arch", "3");
+    let expected = ImageEntry::new(0).with_string("arch", "3").with_string("triple", "x");
     assert_eq!((entry.strings.len(), &entry), (2, &expected));
 }
 

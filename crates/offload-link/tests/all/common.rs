@@ -16,10 +16,10 @@ pub(crate) fn package(kind: OffloadKind, triple: &str, archs: &[&str]) -> Vec<u8
     let mut all = Vec::new();
     for arch in archs {
         let entry = ImageEntry::new(arch.len() as u64)
-            .image_kind(ImageKind::BITCODE)
-            .offload_kind(kind)
-            .string("arch", *arch)
-            .string("triple", triple);
+            .with_image_kind(ImageKind::BITCODE)
+            .with_offload_kind(kind)
+            .with_string("arch", *arch)
+            .with_string("triple", triple);
         let layout = offload_binary::layout(FormatVersion::V1, &[entry]).unwrap();
         all.extend(layout.to_vec(&[arch.as_bytes()]).unwrap());
     }
@@ -55,9 +55,9 @@ pub(crate) fn offloading(host: SymbolList<'_>, device: SymbolList<'_>) -> Vec<u8
 pub(crate) fn with_code(host: SymbolList<'_>, codes: &[(&str, &[u8])]) -> Vec<u8> {
     let package = codes.iter().flat_map(|(arch, code)| {
         let entry = ImageEntry::new(code.len() as u64)
-            .offload_kind(OffloadKind::HIP)
-            .string("arch", *arch)
-            .string("triple", AMD);
+            .with_offload_kind(OffloadKind::HIP)
+            .with_string("arch", *arch)
+            .with_string("triple", AMD);
         let layout = offload_binary::layout(FormatVersion::V1, &[entry]).unwrap();
         layout.to_vec(&[*code]).unwrap()
     });

@@ -64,12 +64,7 @@ fn openmp_has_an_offload_binary_for_each_image() {
 #[test]
 fn openmp_for_intel_has_elf_files() {
     let module = [7; 104];
-    let image = LinkedImage {
-        target: LinkTarget::new("spirv64-intel", ""),
-        kinds: vec![OffloadKind::OPENMP],
-        image_kind: ImageKind::OBJECT,
-        parts: module.to_vec().into(),
-    };
+    let image = LinkedImage::new(LinkTarget::new("spirv64-intel", ""), module.to_vec().into());
     let containers = container(OffloadKind::OPENMP, &[&image], &options()).unwrap();
     let container = bytes(&containers[0]);
     let binary = OffloadBinary::parse(&container).unwrap();
@@ -113,7 +108,7 @@ fn links_are_told_to_keep_the_entries() {
     let kinds = [OffloadKind::OPENMP, OffloadKind::HIP, OffloadKind::CUDA, OffloadKind::SYCL];
     for kind in kinds {
         let cubin = old_cubin(80);
-        let image = LinkedImage { kinds: vec![kind], ..cuda("sm_80", &cubin) };
+        let image = cuda("sm_80", &cubin).with_kinds([kind]);
         let images: Images = [image].into_iter().collect();
         for host in [HOST, "aarch64-unknown-linux-gnu", "x86_64-pc-windows-msvc"] {
             let options = RegisterOptions::new(host);
@@ -129,12 +124,8 @@ fn links_are_told_to_keep_the_entries() {
 }
 
 fn cuda(arch: &str, bytes: &[u8]) -> LinkedImage {
-    LinkedImage {
-        target: LinkTarget::new("nvptx64-nvidia-cuda", arch),
-        kinds: vec![OffloadKind::CUDA],
-        image_kind: ImageKind::OBJECT,
-        parts: bytes.to_vec().into(),
-    }
+    LinkedImage::new(LinkTarget::new("nvptx64-nvidia-cuda", arch), bytes.to_vec().into())
+        .with_kinds([OffloadKind::CUDA])
 }
 
 #[test]
@@ -182,8 +173,7 @@ fn images_need_not_be_in_memory() {
             } else {
                 Parts::from_input(number, 0..content.len() as u64)
             };
-            let (target, image_kind) = (LinkTarget::new(AMD, *arch), ImageKind::OBJECT);
-            LinkedImage { target, kinds: kinds.to_vec(), image_kind, parts }
+            LinkedImage::new(LinkTarget::new(AMD, *arch), parts).with_kinds(kinds)
         };
         ["gfx90a", "gfx1030"].iter().enumerate().map(image).collect()
     };
@@ -213,19 +203,12 @@ fn images_need_not_be_in_memory() {
 fn offload_binaries_with_long_tables_are_registered() {
     let arch = "x".repeat(10_000);
     let image = package(OffloadKind::SYCL, "spirv64", &[&arch]);
-    let images: Images = [LinkedImage {
-        target: LinkTarget::new("spirv64", ""),
-        kinds: vec![OffloadKind::SYCL],
-        image_kind: ImageKind::OBJECT,
-        parts: image.clone().into(),
-    }]
-    .into_iter()
-    .collect();
-    let object = images.object(&options()).unwrap().unwrap();
+    let linked = |parts: Parts| -> Images {
+        let image = LinkedImage::new(LinkTarget::new("spirv64", ""), parts);
+        [image.with_kinds([OffloadKind::SYCL])].into_iter().collect()
+    };
+    let object = linked(image.clone().into()).object(&options()).unwrap().unwrap();
     assert!(object.windows(image.len()).any(|window| window == image));
-    let cut: Images = images
-        .iter()
-        .map(|image| LinkedImage { parts: image.parts.slice(0..8000), ..image.clone() })
-        .collect();
+    let cut = linked(Parts::from(image).slice(0..8000));
     assert_eq!(cut.object(&options()).unwrap_err().kind(), ErrorKind::Registration);
 }

@@ -133,7 +133,7 @@ pub fn registered(file: &[u8]) -> Vec<BTreeMap<String, Vec<u8>>> {
             let at = usize::try_from(u64_at(wrapper, 8) - base).unwrap();
             let stored = &memory[at..];
             let bundle = if stored.starts_with(b"CCOB") {
-                ccob::decompress(stored, ccob::MAX_UNCOMPRESSED).unwrap().data
+                ccob::decompress(stored, &ccob::ReadOptions::default()).unwrap().data
             } else {
                 stored.to_vec()
             };

@@ -310,8 +310,8 @@ pub fn decode(dump: &[u8]) -> Result<Bundle, String> {
     let mut plain = dump.to_vec();
     if dump.starts_with(&ccob::MAGIC) {
         compressed = Some(u16::from_le_bytes([dump[4], dump[5]]));
-        let found =
-            ccob::decompress(dump, ccob::MAX_UNCOMPRESSED).map_err(|error| error.to_string())?;
+        let found = ccob::decompress(dump, &ccob::ReadOptions::default())
+            .map_err(|error| error.to_string())?;
         if found.consumed != dump.len() as u64 {
             return Err(format!(
                 "a compressed bundle of {} bytes, of {}",

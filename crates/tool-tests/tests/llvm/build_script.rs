@@ -16,7 +16,7 @@ fn main() -> Result<(), offload_build::Error> {
         .with_gpu("gfx1100")
         .with_argument("-nogpulib")
         .with_argument("-nogpuinc")
-        .without_runtime()
+        .with_runtime(false)
         .compile("kernels")
 }
 "#;

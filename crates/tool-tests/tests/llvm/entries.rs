@@ -38,7 +38,7 @@ fn entries<'a>(
     triple: &str,
     list: impl IntoIterator<Item = OffloadEntry<'a>>,
 ) -> Entries<'a> {
-    Entries::new(kind, Abi::Current, Target::new(triple).unwrap()).entries(list)
+    Entries::new(kind, Abi::Current, Target::new(triple).unwrap()).with_entries(list)
 }
 
 /// The lines of IR that define entries and their names.
@@ -84,12 +84,14 @@ fn clang_emits_the_same_for_hip() {
         let list = [
             OffloadEntry::kernel("_Z5scalePff", scale),
             OffloadEntry::variable("variable", variable, 4),
-            OffloadEntry::variable("table", table, 16).flags(EntryFlags::CONSTANT),
+            OffloadEntry::variable("table", table, 16).with_flags(EntryFlags::CONSTANT),
             OffloadEntry::managed("pool", initial, pool, 8, 8),
-            OffloadEntry::variable("screen", screen, 4).flags(EntryFlags::SURFACE).data(2),
+            OffloadEntry::variable("screen", screen, 4)
+                .with_flags(EntryFlags::SURFACE)
+                .with_data(2),
             OffloadEntry::variable("picture", picture, 4)
-                .flags(EntryFlags::TEXTURE | EntryFlags::NORMALIZED)
-                .data(2),
+                .with_flags(EntryFlags::TEXTURE | EntryFlags::NORMALIZED)
+                .with_data(2),
         ];
         let ours = entries(OffloadKind::HIP, triple, list).module().unwrap();
         let ours = ours.ir_to_string(&[]).unwrap();
@@ -113,8 +115,9 @@ fn clang_emits_the_same_for_openmp() {
         let [pointer, shared] = ["linked_decl_tgt_ref_ptr", "variable_decl_tgt_ref_ptr"];
         let list = [
             OffloadEntry::variable(shared, shared, 8),
-            OffloadEntry::variable(pointer, pointer, 8).flags(EntryFlags::OPENMP_LINK),
-            OffloadEntry::variable(&*indirect, "indirect", 8).flags(EntryFlags::OPENMP_INDIRECT),
+            OffloadEntry::variable(pointer, pointer, 8).with_flags(EntryFlags::OPENMP_LINK),
+            OffloadEntry::variable(&*indirect, "indirect", 8)
+                .with_flags(EntryFlags::OPENMP_INDIRECT),
             OffloadEntry::kernel(&*region, format!(".{region}.region_id")),
             OffloadEntry::requires(8),
         ];
@@ -142,14 +145,16 @@ fn registered(kind: OffloadKind, abi: Abi) -> Vec<OffloadEntry<'static>> {
     ];
     let is_new = matches!(abi, Abi::Llvm22 | Abi::Current | Abi::Llvm24);
     if abi != Abi::Aomp {
-        list.push(OffloadEntry::variable("table", "table_host", 16).flags(constant));
+        list.push(OffloadEntry::variable("table", "table_host", 16).with_flags(constant));
     }
     if is_new && kind != OffloadKind::OPENMP {
         list.push(OffloadEntry::managed("pool", "pool_host", "pool_pointer", 8, 16));
     }
     if kind == OffloadKind::HIP {
         let flags = EntryFlags::TEXTURE | EntryFlags::NORMALIZED;
-        list.push(OffloadEntry::variable("picture", "picture_host", 4).flags(flags).data(2));
+        list.push(
+            OffloadEntry::variable("picture", "picture_host", 4).with_flags(flags).with_data(2),
+        );
     }
     list
 }
@@ -165,12 +170,13 @@ fn runtimes_get_the_entries() {
     for kind in [OffloadKind::OPENMP, OffloadKind::CUDA, OffloadKind::HIP] {
         for abi in Abi::ALL {
             let target = || Target::new(LINUX).unwrap();
-            let wrapper = Wrapper::new(kind, abi, target()).image(Image::from_bytes(IMAGE));
+            let wrapper = Wrapper::new(kind, abi, target()).with_image(Image::from_bytes(IMAGE));
             let Ok(wrapper) = wrapper.module() else { continue };
             let place = Place::new();
             place.put("wrapper.o", wrapper.object().unwrap().to_vec(&[IMAGE]).unwrap());
             let list = registered(kind, abi);
-            let module = Entries::new(kind, abi, target()).entries(list.clone()).module().unwrap();
+            let module =
+                Entries::new(kind, abi, target()).with_entries(list.clone()).module().unwrap();
             put_module(&place, &module);
             place.put("host.c", HOST);
             let clang = llvm("clang");
@@ -229,7 +235,8 @@ fn tools_read_the_entries() {
             for triple in [LINUX, WINDOWS, "aarch64-apple-darwin", "i386-linux-gnu"] {
                 let target = Target::new(triple).unwrap();
                 let list = registered(kind, abi);
-                let Ok(module) = Entries::new(kind, abi, target.clone()).entries(list).module()
+                let Ok(module) =
+                    Entries::new(kind, abi, target.clone()).with_entries(list).module()
                 else {
                     continue;
                 };
@@ -304,7 +311,7 @@ fn openmp_target_regions_run() {
 
     let device = fs::read(place.path("device")).unwrap();
     let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, Target::new(LINUX).unwrap())
-        .image(Image::from_bytes(&device))
+        .with_image(Image::from_bytes(&device))
         .module()
         .unwrap();
     place.put("wrapper.o", wrapper.object().unwrap().to_vec(&[&device]).unwrap());
@@ -336,7 +343,7 @@ int mainCRTStartup(void) { return bounds[0] != 0; }
     for triple in [WINDOWS, "x86_64-w64-windows-gnu", "aarch64-pc-windows-msvc"] {
         let place = Place::new();
         let (kind, target) = (OffloadKind::OPENMP, Target::new(triple).unwrap());
-        let wrapper = Wrapper::new(kind, Abi::Current, target).image(Image::from_bytes(IMAGE));
+        let wrapper = Wrapper::new(kind, Abi::Current, target).with_image(Image::from_bytes(IMAGE));
         let wrapper = wrapper.module().unwrap().object().unwrap().to_vec(&[IMAGE]).unwrap();
         place.put("wrapper.obj", wrapper);
         let list = registered(kind, Abi::Current);

@@ -127,7 +127,7 @@ impl Place {
         let mut input = File::open(self.at(library)).unwrap();
         let mut open = |name: &[u8]| self.open_thin(library, name);
         let plan = Unbundling::plan(&mut input, targets, &Options::default(), &mut open)?;
-        let plan = plan.allow_missing(true);
+        let plan = plan.with_allow_missing(true);
         assert!(plan.warnings().is_empty(), "{:?}", plan.warnings());
         let mut archives = vec![Vec::new(); plan.archives().len()];
         plan.write(&mut input, &mut archives, &mut open)?;

@@ -49,7 +49,7 @@ fn triples_and_data_layouts_are_those_of_rustc() {
         assert_eq!(target.data_layout(), layout, "{name}");
         accepted += 1;
         let wrapper = Wrapper::new(OffloadKind::HIP, Abi::Current, target);
-        let module = wrapper.image(Image::from_bytes(b"image")).module().unwrap();
+        let module = wrapper.with_image(Image::from_bytes(b"image")).module().unwrap();
         with_object += usize::from(module.object().is_ok());
     }
     assert!(accepted > 290 && with_object > 80, "{accepted} {with_object}");

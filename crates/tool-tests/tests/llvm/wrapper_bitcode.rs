@@ -44,7 +44,8 @@ fn package(kind: OffloadKind) -> Vec<u8> {
         OffloadKind::HIP => OffloadKind::HIP,
         _ => OffloadKind::SYCL,
     };
-    let entry = ImageEntry::new(300).offload_kind(kind).string("triple", "amdgcn-amd-amdhsa");
+    let entry =
+        ImageEntry::new(300).with_offload_kind(kind).with_string("triple", "amdgcn-amd-amdhsa");
     let layout = offload_binary::layout(FormatVersion::V1, &[entry]).unwrap();
     layout.to_vec(&[&[0x7F; 300]]).unwrap()
 }
@@ -71,10 +72,10 @@ fn images(kind: OffloadKind) -> Vec<Vec<Vec<u8>>> {
 fn module(kind: OffloadKind, abi: Abi, triple: &str, images: &[Vec<u8>]) -> Option<Module> {
     let target = Target::new(triple).unwrap();
     let images = images.iter().enumerate().map(|(index, image)| match abi {
-        Abi::Aomp => Image::from_bytes(image).target_id(format!("gfx90{index}:xnack+")),
+        Abi::Aomp => Image::from_bytes(image).with_target_id(format!("gfx90{index}:xnack+")),
         _ => Image::from_bytes(image),
     });
-    match Wrapper::new(kind, abi, target).images(images).module() {
+    match Wrapper::new(kind, abi, target).with_images(images).module() {
         Ok(module) => Some(module),
         Err(error) if error.kind() == ErrorKind::Unsupported => None,
         // SYCL of LLVM 22 takes offload binaries only.
@@ -174,10 +175,10 @@ fn objects_are_those_of_llvm() {
 
                 let target = Target::new(triple).unwrap();
                 let wrapper = Wrapper::new(kind, Abi::Current, target)
-                    .images(images.iter().copied().map(Image::from_bytes))
+                    .with_images(images.iter().copied().map(Image::from_bytes))
                     // LLVM unwraps packages of OpenMP only.
-                    .keep_packages(kind != OffloadKind::OPENMP)
-                    .as_llvm(true);
+                    .with_keep_packages(kind != OffloadKind::OPENMP)
+                    .with_llvm_code(true);
                 let layout = wrapper.module().unwrap().bitcode().unwrap();
                 fs::write(at("ours.bc"), layout.to_vec(&images).unwrap()).unwrap();
                 llc("ours.bc", "ours.o");

@@ -22,7 +22,7 @@ const FATBIN: &[u8] = b"\x50\xed\x55\xba\x01\x00\x10\x00fatbin\x00\xff";
 /// The wrapper of images that are in memory.
 fn wrapper<'a>(kind: OffloadKind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
     let target = Target::new(triple).unwrap();
-    Wrapper::new(kind, abi, target).images(images.iter().map(|image| Image::from_bytes(image)))
+    Wrapper::new(kind, abi, target).with_images(images.iter().map(|image| Image::from_bytes(image)))
 }
 
 fn object(wrapper: &Wrapper<'_>, images: &[&[u8]]) -> Vec<u8> {

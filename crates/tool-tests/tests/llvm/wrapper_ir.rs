@@ -53,7 +53,7 @@ impl Place {
 
 fn wrapper<'a>(kind: OffloadKind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
     let images = images.iter().map(|image| Image::from_bytes(image));
-    Wrapper::new(kind, abi, Target::new(triple).unwrap()).images(images)
+    Wrapper::new(kind, abi, Target::new(triple).unwrap()).with_images(images)
 }
 
 fn text(wrapper: &Wrapper<'_>, images: &[&[u8]]) -> String {
@@ -93,7 +93,7 @@ fn hip_and_cuda_modules_are_those_of_llvm() {
                 WINDOWS => with(theirs, &[COFF]),
                 _ => theirs,
             };
-            let as_llvm = wrapper(kind, Abi::Llvm22, triple, &[IMAGE]).as_llvm(true);
+            let as_llvm = wrapper(kind, Abi::Llvm22, triple, &[IMAGE]).with_llvm_code(true);
             assert_eq!(text(&as_llvm, &[IMAGE]), theirs);
             let theirs = with(with(theirs, &LOADS), &[SANITIZERS]);
             let wrapper = wrapper(kind, Abi::Current, triple, &[IMAGE]);
@@ -172,10 +172,10 @@ fn optimisation_keeps_the_check_for_entries() {
 #[test]
 fn target_id_list() {
     let place = Place::new();
-    let image = Image::from_bytes(IMAGE).target_id("gfx906");
+    let image = Image::from_bytes(IMAGE).with_target_id("gfx906");
     let target = Target::new(LINUX).unwrap();
-    let wrapper =
-        Wrapper::new(OffloadKind::OPENMP, Abi::Aomp, target).images([image.clone(), image.clone()]);
+    let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Aomp, target)
+        .with_images([image.clone(), image.clone()]);
     let file = place.file("ours.ll", text(&wrapper, &[IMAGE, IMAGE]));
     let object = place.path("ours.o");
     let mut llc = llvm("llc");

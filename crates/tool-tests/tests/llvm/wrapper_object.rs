@@ -17,7 +17,7 @@ const X86_64: &str = "x86_64-unknown-linux-gnu";
 /// The wrapper of images that are in memory.
 fn wrapper<'a>(kind: OffloadKind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
     let target = Target::new(triple).unwrap();
-    Wrapper::new(kind, abi, target).images(images.iter().map(|image| Image::from_bytes(image)))
+    Wrapper::new(kind, abi, target).with_images(images.iter().map(|image| Image::from_bytes(image)))
 }
 
 fn object(wrapper: &Wrapper<'_>, images: &[&[u8]]) -> Vec<u8> {
@@ -27,10 +27,10 @@ fn object(wrapper: &Wrapper<'_>, images: &[&[u8]]) -> Vec<u8> {
 /// A package with one image.
 fn package(kind: OffloadKind, image: &[u8]) -> Vec<u8> {
     let entry = ImageEntry::new(image.len() as u64)
-        .image_kind(ImageKind::OBJECT)
-        .offload_kind(kind)
-        .string("triple", "x86_64-pc-linux-gnu")
-        .string("arch", "");
+        .with_image_kind(ImageKind::OBJECT)
+        .with_offload_kind(kind)
+        .with_string("triple", "x86_64-pc-linux-gnu")
+        .with_string("arch", "");
     offload_binary::layout(FormatVersion::V1, &[entry]).unwrap().to_vec(&[image]).unwrap()
 }
 
@@ -84,7 +84,7 @@ fn compile_host(place: &Place, kind: u32, runtime: &[&str]) {
 fn compare(kind: OffloadKind, number: u32, images: &[&[u8]]) -> String {
     let place = Place::new();
     compile_host(&place, number, &[]);
-    let wrapper = wrapper(kind, Abi::Current, X86_64, images).as_llvm(true);
+    let wrapper = wrapper(kind, Abi::Current, X86_64, images).with_llvm_code(true);
     place.put("ours.o", object(&wrapper, images));
     let names: Vec<_> =
         (0..images.len()).map(|index| place.put(&format!("image{index}"), images[index])).collect();
@@ -286,7 +286,7 @@ fn unused_sections_are_dropped() {
     compile_host(&place, 1, &[]);
     let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]);
     place.put("plain.o", object(&wrapper, &[b"i"]));
-    place.put("kept.o", object(&wrapper.clone().retain(true), &[b"i"]));
+    place.put("kept.o", object(&wrapper.clone().with_retain(true), &[b"i"]));
     let names = vec![place.put("image", b"i")];
     place.llvm_object(OffloadKind::OPENMP, X86_64, &names, "theirs.o");
     let [bfd, lld] = linkers();
@@ -332,10 +332,10 @@ fn old_generations_register_their_images() {
         let mut both: Vec<_> = images.iter().map(|image| Image::from_bytes(image)).collect();
         if abi == Abi::Aomp {
             let ids = ["gfx906", "gfx90a:xnack+"];
-            both = both.into_iter().zip(ids).map(|(image, id)| image.target_id(id)).collect();
+            both = both.into_iter().zip(ids).map(|(image, id)| image.with_target_id(id)).collect();
         }
         let wrapper =
-            Wrapper::new(OffloadKind::OPENMP, abi, Target::new(X86_64).unwrap()).images(both);
+            Wrapper::new(OffloadKind::OPENMP, abi, Target::new(X86_64).unwrap()).with_images(both);
         place.put("ours.o", object(&wrapper, &images));
         let mut expected = String::new();
         if abi == Abi::Aomp {
@@ -357,7 +357,7 @@ fn old_generations_register_their_images() {
             continue;
         }
         // One object for both runtimes.
-        place.put("weak.o", object(&wrapper.clone().weak_image_info(true), &images));
+        place.put("weak.o", object(&wrapper.clone().with_weak_image_info(true), &images));
         for (options, expected) in
             [(&[][..], &expected[..]), (&["-DNO_IMAGE_INFO"], "__tgt_register_lib 2")]
         {
@@ -372,10 +372,10 @@ fn old_generations_register_their_images() {
         }
         // Every target ID is there, the linker merges none.
         place.compile(&clang, "runtime.c", "runtime.o", &old);
-        let same = |id| Image::from_bytes(b"one").target_id(id);
+        let same = |id| Image::from_bytes(b"one").with_target_id(id);
         let images: [&[u8]; 2] = [b"one", b"one"];
         let wrapper = Wrapper::new(OffloadKind::OPENMP, abi, Target::new(X86_64).unwrap())
-            .images([same("gfx906"), same("gfx906")]);
+            .with_images([same("gfx906"), same("gfx906")]);
         place.put("same.o", object(&wrapper, &images));
         log(&place, &linkers()[1], Link::Pie, &["same.o"], &["-Wl,-O2"]);
         let list = ["-p", ".offload_arch_list", "linked"];
@@ -407,7 +407,7 @@ fn tools_find_packages_only() {
     for (name, image) in [("package.o", &package[..]), ("raw.o", b"raw")] {
         let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[image]);
         place.put(name, object(&wrapper, &[image]));
-        place.put(&format!("r-{name}"), object(&wrapper.relocatable(true), &[image]));
+        place.put(&format!("r-{name}"), object(&wrapper.with_relocatable(true), &[image]));
     }
     let found = place.run(llvm("llvm-objdump"), &["--offloading", "package.o"]);
     assert!(found.contains("triple          x86_64-pc-linux-gnu"), "{found}");
@@ -457,7 +457,7 @@ fn cross(machine: &str, sysroot: &str) {
         place.compile(&gcc, "runtime.c", "runtime.o", &[]);
         place.compile(&gcc, "main.c", "main.o", &[]);
         place.compile(&gcc, "main.c", "loader.o", &["-DLOADER"]);
-        let wrapper = wrapper(kind, Abi::Current, &triple, images).as_llvm(true);
+        let wrapper = wrapper(kind, Abi::Current, &triple, images).with_llvm_code(true);
         place.put("ours.o", object(&wrapper, images));
         let code = place.run(llvm("llvm-objdump"), &["-dr", "ours.o"]);
         assert!(!code.contains("<unknown>"), "{code}");
@@ -468,7 +468,7 @@ fn cross(machine: &str, sysroot: &str) {
         host.compile(&clang, "runtime.c", "runtime.o", &[]);
         host.compile(&clang, "main.c", "main.o", &[]);
         let wrapper = self::wrapper(kind, Abi::Current, X86_64, images);
-        host.put("ours.o", object(&wrapper.as_llvm(true), images));
+        host.put("ours.o", object(&wrapper.with_llvm_code(true), images));
         let expected = log(&host, &linkers()[1], Link::Pie, &["ours.o"], &[]);
 
         let lld = llvm("ld.lld");
@@ -516,10 +516,10 @@ fn weak_functions_may_be_defined_elsewhere() {
         let old = ["-DOLD_ENTRIES", "-DSECTION=\"omp_offloading_entries\""];
         place.compile(&gcc, "entries.c", "entries.o", &old);
         place.compile(&gcc, "main.c", "main.o", &[]);
-        let image = Image::from_bytes(b"i").target_id("gfx906");
+        let image = Image::from_bytes(b"i").with_target_id("gfx906");
         let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Aomp, Target::new(&triple).unwrap())
-            .image(image)
-            .weak_image_info(true);
+            .with_image(image)
+            .with_weak_image_info(true);
         place.put("ours.o", object(&wrapper, &[b"i"]));
         for (options, count) in [(&[][..], 1), (&["-DNO_IMAGE_INFO"], 0)] {
             place.compile(&gcc, "runtime.c", "runtime.o", &[&old[..], options].concat());
@@ -575,7 +575,7 @@ fn private_entries_are_registered_by_their_own_wrapper() {
     place.run(&clang, &["-c", "empty.c", "-o", "entries.o"]);
     let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, X86_64, &[b"i"]);
     place.put("public.o", object(&wrapper, &[b"i"]));
-    place.put("private.o", object(&wrapper.private_entries("0123"), &[b"i"]));
+    place.put("private.o", object(&wrapper.with_private_entries("0123"), &[b"i"]));
     for linker in linkers() {
         let seen = log(&place, &linker, Link::Pie, &["public.o", "own.o", "private.o"], &[]);
         assert_eq!(seen.matches("register_lib 1 images, 0 entries").count(), 1, "{seen}");

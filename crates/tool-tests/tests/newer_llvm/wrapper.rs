@@ -47,8 +47,14 @@ fn ours(place: &TempDir, args: &[&str]) -> String {
 fn text(kind: OffloadKind, triple: &str, images: &[&[u8]]) -> String {
     let abi = if RELEASE == 24 { Abi::Llvm24 } else { Abi::Current };
     let wrapper = Wrapper::new(kind, abi, Target::new(triple).unwrap());
-    let wrapper = wrapper.images(images.iter().map(|image| Image::from_bytes(image)));
-    wrapper.as_llvm(true).retain(RELEASE == 24).module().unwrap().ir_to_string(images).unwrap()
+    let wrapper = wrapper.with_images(images.iter().map(|image| Image::from_bytes(image)));
+    wrapper
+        .with_llvm_code(true)
+        .with_retain(RELEASE == 24)
+        .module()
+        .unwrap()
+        .ir_to_string(images)
+        .unwrap()
 }
 
 /// The runtime gets a package whose tables are aligned.

@@ -70,10 +70,10 @@ const PTX: &str = "\
 fn ptxas_makes_images_of_ptx() {
     let entry = |arch| {
         ImageEntry::new(PTX.len() as u64)
-            .image_kind(ImageKind::PTX)
-            .offload_kind(OffloadKind::CUDA)
-            .string("triple", "nvptx64-nvidia-cuda")
-            .string("arch", arch)
+            .with_image_kind(ImageKind::PTX)
+            .with_offload_kind(OffloadKind::CUDA)
+            .with_string("triple", "nvptx64-nvidia-cuda")
+            .with_string("arch", arch)
     };
     let layout = offload_binary::layout(FormatVersion::V2, &[entry("sm_80"), entry("sm_90a")]);
     let package = layout.unwrap().to_vec(&[PTX.as_bytes(); 2]).unwrap();
@@ -111,10 +111,10 @@ fn ptxas_gets_the_arguments_that_clang_gives() {
     fs::create_dir_all(sdk.join("nvvm/libdevice")).unwrap();
     fs::write(place.path().join("code.s"), PTX).unwrap();
     let entry = ImageEntry::new(PTX.len() as u64)
-        .image_kind(ImageKind::PTX)
-        .offload_kind(OffloadKind::CUDA)
-        .string("triple", "nvptx64-nvidia-cuda")
-        .string("arch", "sm_90a");
+        .with_image_kind(ImageKind::PTX)
+        .with_offload_kind(OffloadKind::CUDA)
+        .with_string("triple", "nvptx64-nvidia-cuda")
+        .with_string("arch", "sm_90a");
     let layout = offload_binary::layout(FormatVersion::V2, &[entry]).unwrap();
     let package = layout.to_vec(&[PTX.as_bytes()]).unwrap();
     let mut inputs = Inputs::new();

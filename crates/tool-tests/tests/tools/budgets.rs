@@ -61,7 +61,7 @@ fn ccob(mut bundle: Vec<u8>, noise: usize) -> Vec<u8> {
 /// Returns a bundle of one image, mostly zeros.
 fn bundle(len: u64) -> Vec<u8> {
     let bundle = fs::read(crate::common::data("kernels.hipfb")).unwrap();
-    let bundle = ccob::decompress(&bundle, 1 << 20).unwrap().data;
+    let bundle = ccob::decompress(&bundle, &ccob::ReadOptions::default()).unwrap().data;
     let at = bundle.windows(4).position(|bytes| bytes == b"\x7fELF").unwrap();
     let mut image = bundle[at..].to_vec();
     image.resize(usize::try_from(len).unwrap(), 0);

@@ -73,7 +73,7 @@ fn containers_print_lengths() {
 
     let layout = bundle_format::layout([("host-x86_64-unknown-linux-gnu-", size)], 1).unwrap();
     check("Layout", &layout);
-    check("Parts", &layout.parts);
+    check("Parts", layout.parts());
     let bundle = layout.to_vec(&[&image[..]]).unwrap();
     check("Bundle", &Bundle::parse(&bundle).unwrap());
     check_each("bundle_format::Entry", Bundle::parse(&bundle).unwrap().entries());
@@ -85,7 +85,8 @@ fn containers_print_lengths() {
     let compressed = ccob::compress(&image, &ccob::WriteOptions::default()).unwrap();
     check("ccob::Header", &ccob::Header::parse(&compressed, compressed.len() as u64).unwrap());
 
-    let entry = ImageEntry::new(size).offload_kind(OffloadKind::HIP).string("arch", "gfx90a");
+    let entry =
+        ImageEntry::new(size).with_offload_kind(OffloadKind::HIP).with_string("arch", "gfx90a");
     check("ImageEntry", &entry);
     let layout = offload_binary::layout(FormatVersion::V2, &[entry]).unwrap();
     let binary = layout.to_vec(&[&image[..]]).unwrap();
@@ -95,13 +96,13 @@ fn containers_print_lengths() {
 
     let architecture = Architecture::from_name("sm_90").unwrap();
     let entry = NewEntry::new(Kind::ELF, architecture, &image[..]);
-    let entry = entry.identifier(&image[..]).options(&image[..]);
+    let entry = entry.with_identifier(&image[..]).with_options(&image[..]);
     check("NewEntry", &entry);
     let several = NewEntry::concatenated(&[entry.clone(), entry.clone()]).unwrap();
     check("NewEntry::concatenated", &several);
     let mut fatbin = NewFatbin::new();
     fatbin.add(&entry).unwrap();
-    fatbin.add(&several.compression(Compression::Lz4(3))).unwrap();
+    fatbin.add(&several.with_compression(Compression::Lz4(3))).unwrap();
     check("NewFatbin", &fatbin);
     let fatbin = fatbin.to_vec().unwrap();
     let fatbin = Fatbin::parse(&fatbin).unwrap();

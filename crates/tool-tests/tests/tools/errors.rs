@@ -51,7 +51,10 @@ impl Made {
         self.of("bundle-format", Bundle::parse(data));
         self.of("bundle-format", bundle_format::text::TextBundle::parse(data));
         self.of("ccob", ccob::Header::parse(data, available));
-        self.of("ccob", ccob::decompress(data, LIMIT));
+        self.of(
+            "ccob",
+            ccob::decompress(data, &ccob::ReadOptions::default().with_max_decompressed(LIMIT)),
+        );
         self.of("codecs", Codec::Zstd.decompress(&Input::new(data, 9), &mut |_| {}));
         self.of("codecs", codecs::msgpack::Reader::new(data, 0).skip());
         self.of("device-select", device_select::load(data, &Device::parse("gfx90a").unwrap()));

@@ -1,5 +1,6 @@
 //! Dependencies point down: no crate uses a crate of its own floor or of a floor above it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -167,6 +168,31 @@ fn unit_tests_use_published_crates() {
             assert_eq!(found, None, "{}", file.display());
         }
     }
+}
+
+/// A new version of such a dependency is a break, and the page about releases names each.
+#[test]
+fn dependencies_in_public_apis_are_named() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("RELEASING.md")).unwrap();
+    let (_, named) = page.split_once("a dependency whose types are public: ").unwrap();
+    let (named, _) = named.split_once(". All others").unwrap();
+    let named = named.split('`').skip(1).step_by(2);
+    let named = named.filter(|name| !name.contains([':', '-']));
+    let mut ours = vec!["core".to_owned(), "alloc".to_owned(), "std".to_owned()];
+    let mut texts = String::new();
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        let path = entry.unwrap().path();
+        ours.push(path.file_name().unwrap().to_str().unwrap().replace('-', "_"));
+        texts += &fs::read_to_string(path.join("public-api.txt")).unwrap_or_default();
+    }
+    let paths = texts.split(|c: char| !c.is_ascii_alphanumeric() && !"_:".contains(c));
+    let crates = paths.filter_map(|path| Some(path.split_once("::")?.0));
+    let crates = crates.filter(|name| name.starts_with(|c: char| c.is_ascii_lowercase()));
+    // The traits of `serde` lie in a crate of their own.
+    let crates = crates.filter(|name| !ours.iter().any(|of| of == name));
+    let found: BTreeSet<&str> = crates.map(|name| name.trim_end_matches("_core")).collect();
+    assert_eq!(found, named.collect());
 }
 
 /// Programs are built for size, as the general setting, and the libraries for speed. The documentation of a library has its features.

@@ -23,10 +23,10 @@ fn unit(version: FormatVersion, archs: &[&str]) -> Vec<u8> {
     let entries: Vec<_> = (archs.iter().zip(&images))
         .map(|(arch, image)| {
             ImageEntry::new(image.len() as u64)
-                .image_kind(ImageKind::OBJECT)
-                .offload_kind(OffloadKind::HIP)
-                .string("triple", known(arch).0)
-                .string("arch", arch)
+                .with_image_kind(ImageKind::OBJECT)
+                .with_offload_kind(OffloadKind::HIP)
+                .with_string("triple", known(arch).0)
+                .with_string("arch", arch)
         })
         .collect();
     let images: Vec<&[u8]> = images.iter().map(Vec::as_slice).collect();

@@ -106,8 +106,8 @@ fn entries_of_wrapper_ir_are_registered() {
             let entries = |retain| {
                 let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
                 let module = Entries::new(OffloadKind::from_name(kind).unwrap(), abi, target)
-                    .entry(OffloadEntry::kernel("kernel", "kernel_host"))
-                    .retain(retain)
+                    .with_entry(OffloadEntry::kernel("kernel", "kernel_host"))
+                    .with_retain(retain)
                     .module()
                     .unwrap();
                 let object = module.object().unwrap().to_vec(&[]).unwrap();
@@ -138,13 +138,13 @@ fn private_entries_are_registered_by_their_wrapper_only() {
     for name in ["one", "two"] {
         let target = || Target::new("x86_64-unknown-linux-gnu").unwrap();
         let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target())
-            .image(Image::from_bytes(name.as_bytes()))
-            .private_entries(name)
+            .with_image(Image::from_bytes(name.as_bytes()))
+            .with_private_entries(name)
             .module()
             .unwrap();
         let entries = Entries::new(OffloadKind::OPENMP, Abi::Current, target())
-            .entry(OffloadEntry::kernel(name, "here"))
-            .private_entries(name)
+            .with_entry(OffloadEntry::kernel(name, "here"))
+            .with_private_entries(name)
             .module()
             .unwrap();
         let (wrapper_name, entries_name) = (format!("{name}.o"), format!("{name}-entries.o"));

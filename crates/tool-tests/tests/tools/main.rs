@@ -59,6 +59,7 @@ mod odd_files;
 mod packager;
 mod packages;
 mod promises;
+mod public_api;
 mod records;
 mod roc_obj;
 mod shrink;

@@ -16,10 +16,10 @@ fn package(
     image: &[u8],
 ) -> Vec<u8> {
     let entry = ImageEntry::new(image.len() as u64)
-        .image_kind(ImageKind::OBJECT)
-        .offload_kind(kind)
-        .string("triple", triple)
-        .string("arch", arch);
+        .with_image_kind(ImageKind::OBJECT)
+        .with_offload_kind(kind)
+        .with_string("triple", triple)
+        .with_string("arch", arch);
     offload_binary::layout(version, &[entry]).unwrap().to_vec(&[image]).unwrap()
 }
 

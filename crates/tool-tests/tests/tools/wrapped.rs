@@ -29,7 +29,7 @@ fn bundle(images: &Images, align: usize) -> Vec<u8> {
 
 /// Wraps an image, and returns the object and the bitcode.
 fn wrapped(wrapper: Wrapper<'_>, image: &[u8]) -> (Vec<u8>, Vec<u8>) {
-    let module = wrapper.image(wrapper_ir::Image::from_bytes(image)).module().unwrap();
+    let module = wrapper.with_image(wrapper_ir::Image::from_bytes(image)).module().unwrap();
     let [object, bitcode] = [module.object().unwrap(), module.bitcode().unwrap()].map(|layout| {
         let bytes = layout.to_vec(&[image]).unwrap();
         assert_eq!(bytes.len() as u64, layout.size());
@@ -105,7 +105,7 @@ proptest! {
     ) {
         let package = package(FormatVersion::V2, OffloadKind::OPENMP, &images);
         let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, Target::new(triple).unwrap());
-        let (object, bitcode) = wrapped(wrapper.keep_packages(keep), &package);
+        let (object, bitcode) = wrapped(wrapper.with_keep_packages(keep), &package);
         prop_assert!(contains(&object, &package) && contains(&bitcode, &package));
         prop_assert_eq!(found(&object), images);
     }

@@ -42,8 +42,8 @@ fn bitcode(kind: OffloadKind, abi: Abi, images: &[&[u8]], ids: &[&str]) -> Vec<u
     let mut wrapper = Wrapper::new(kind, abi, Target::new(TRIPLE).unwrap());
     for (index, image) in images.iter().enumerate() {
         let image = Image::from_bytes(image);
-        wrapper = wrapper.image(match ids.get(index) {
-            Some(id) => image.target_id(*id),
+        wrapper = wrapper.with_image(match ids.get(index) {
+            Some(id) => image.with_target_id(*id),
             None => image,
         });
     }
@@ -106,7 +106,8 @@ fn wrappers_read_and_write_standard_streams() {
 fn packages_of_any_size_are_unwrapped() {
     let place = place();
     let long = "x".repeat(10_000);
-    let entry = ImageEntry::new(20_000).offload_kind(OffloadKind::OPENMP).string("long", &long);
+    let entry =
+        ImageEntry::new(20_000).with_offload_kind(OffloadKind::OPENMP).with_string("long", &long);
     let layout = offload_binary::layout(FormatVersion::V1, &[entry]).unwrap();
     let package = layout.to_vec(&[&[7; 20_000]]).unwrap();
     fs::write(place.path().join("p"), &package).unwrap();
@@ -136,7 +137,7 @@ fn offload_wraps_in_each_form() {
     wrap(&["-o", "w.o", "a", "b"]);
     let target = Target::new(TRIPLE).unwrap();
     let module = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target)
-        .images(IMAGES.map(Image::from_bytes));
+        .with_images(IMAGES.map(Image::from_bytes));
     let object = module.module().unwrap().object().unwrap().to_vec(&IMAGES).unwrap();
     assert!(read(&place, "w.o") == object);
     wrap(&["-o", "object", "a", "b", "--emit=obj"]);
@@ -206,14 +207,15 @@ fn a_release_decides_all_that_releases_differ_in() {
     let place = place();
     for kind in Wrapper::KINDS {
         let (option, triple) = (format!("--kind={kind}"), format!("-triple={TRIPLE}"));
-        let entry = ImageEntry::new(5).offload_kind(kind).string("symbols", "kernel");
+        let entry = ImageEntry::new(5).with_offload_kind(kind).with_string("symbols", "kernel");
         let layout = offload_binary::layout(FormatVersion::V1, &[entry]).unwrap();
         let package = layout.to_vec(&[b"image"]).unwrap();
         fs::write(place.path().join("package"), &package).unwrap();
         for (release, abi) in [("22", Abi::Llvm22), ("23", Abi::Current), ("24", Abi::Llvm24)] {
             let target = Target::new(TRIPLE).unwrap();
-            let wrapper = Wrapper::new(kind, abi, target).image(Image::from_bytes(&package));
-            let module = wrapper.as_llvm(true).retain(release == "24").module().unwrap();
+            let wrapper = Wrapper::new(kind, abi, target).with_image(Image::from_bytes(&package));
+            let module =
+                wrapper.with_llvm_code(true).with_retain(release == "24").module().unwrap();
             let expected = module.bitcode().unwrap().to_vec(&[&package]).unwrap();
             for release in [&[&*format!("--release={release}")][..], &["-release", release]] {
                 let args = [&["-o", "out.bc", &option, &triple, "package"], release].concat();
@@ -238,7 +240,8 @@ fn compressed_packages_are_decompressed() {
     for kind in Wrapper::KINDS {
         let count = if kind == OffloadKind::OPENMP { 2 } else { 1 };
         let entries: Vec<_> = images[..count].iter().map(entry).collect();
-        let entries: Vec<_> = entries.into_iter().map(|entry| entry.offload_kind(kind)).collect();
+        let entries: Vec<_> =
+            entries.into_iter().map(|entry| entry.with_offload_kind(kind)).collect();
         let layout = offload_binary::layout(FormatVersion::V3, &entries).unwrap();
         let plain = layout.to_vec(&images[..count]).unwrap();
         let options = WriteOptions::default().with_method(Method::ZLIB);

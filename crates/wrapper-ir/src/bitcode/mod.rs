@@ -58,7 +58,7 @@ impl Module {
     /// let image = b"a device image";
     /// let target = Target::new("x86_64-unknown-linux-gnu")?;
     /// let module = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target)
-    ///     .image(Image::from_bytes(image))
+    ///     .with_image(Image::from_bytes(image))
     ///     .module()?;
     /// let bitcode = module.bitcode()?.to_vec(&[image])?;
     /// assert_eq!(bitcode[..4], *b"BC\xC0\xDE");

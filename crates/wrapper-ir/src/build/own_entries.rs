@@ -125,7 +125,7 @@ fn fields(module: &Module, entry: &OffloadEntry<'_>, text: &Name) -> Vec<Constan
         None => Constant::Null,
     };
     let (host, name) = (address(&entry.address), Constant::symbol(text));
-    let flags = int(32, entry.flags.0.into());
+    let flags = int(32, entry.flags.bits().into());
     if module.abi.has_common_entries() {
         vec![
             int(64, 0),

@@ -59,7 +59,7 @@ pub(super) fn add(module: &mut Module, wrapper: &Wrapper<'_>, names: &Names, ent
     body.block("while.entry");
     let phi = Operation::Phi { ty: Type::Pointer, incoming: vec![(start, 0)] };
     let current = body.value("entry1", Type::Pointer, phi);
-    let entry = load(module, wrapper.options.as_llvm, &mut body, &entries.ty, &current);
+    let entry = load(module, wrapper.options.llvm_code, &mut body, &entries.ty, &current);
     let flags = decode(&mut body, &entry.flags);
     match &entry.kind {
         Some(kind) => {
@@ -150,7 +150,7 @@ fn add_variables(
 }
 
 fn has_cuda_managed_call(wrapper: &Wrapper<'_>) -> bool {
-    wrapper.kind == OffloadKind::CUDA && !wrapper.options.as_llvm
+    wrapper.kind == OffloadKind::CUDA && !wrapper.options.llvm_code
 }
 
 /// Declares the functions of the runtime that are called.
@@ -183,7 +183,13 @@ fn declare(module: &mut Module, wrapper: &Wrapper<'_>, prefix: &str) -> Calls {
 }
 
 /// Reads the entry at `current`, a structure of type `source`.
-fn load(module: &Module, as_llvm: bool, body: &mut Body, source: &Type, current: &Value) -> Entry {
+fn load(
+    module: &Module,
+    llvm_code: bool,
+    body: &mut Body,
+    source: &Type,
+    current: &Value,
+) -> Entry {
     let fields = module.fields(source);
     let mut field = |name: &'static str, index: usize| {
         let ty = fields.get(index).cloned().unwrap_or(Type::Void);
@@ -193,7 +199,7 @@ fn load(module: &Module, as_llvm: bool, body: &mut Body, source: &Type, current:
         let pointer = body.value("", Type::Pointer, address);
         let align = match ty {
             // LLVM's modules have no data layout, which would give the true alignment.
-            Type::Int(64) if as_llvm => 4,
+            Type::Int(64) if llvm_code => 4,
             _ => module.align_of(&ty),
         };
         let load = Operation::Load { ty: ty.clone(), pointer, align };

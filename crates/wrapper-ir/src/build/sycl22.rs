@@ -207,15 +207,15 @@ mod tests {
     use crate::{Abi, Target};
 
     fn package(symbols: &str) -> Vec<u8> {
-        let entry = ImageEntry::new(5).offload_kind(OffloadKind::SYCL);
-        let entry = entry.string("triple", "spirv64").string("symbols", symbols);
+        let entry = ImageEntry::new(5).with_offload_kind(OffloadKind::SYCL);
+        let entry = entry.with_string("triple", "spirv64").with_string("symbols", symbols);
         offload_binary::layout(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b"image"]).unwrap()
     }
 
     fn wrap(bytes: &[u8]) -> Result<String, Error> {
         let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
         let wrapper = Wrapper::new(OffloadKind::SYCL, Abi::Llvm22, target);
-        wrapper.image(Image::from_bytes(bytes)).module()?.ir_to_string(&[bytes])
+        wrapper.with_image(Image::from_bytes(bytes)).module()?.ir_to_string(&[bytes])
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
         for _ in 0..8 {
             let image = Image::new(to_u64(both.len()), &both[..head]);
             let wrapper = Wrapper::new(OffloadKind::SYCL, Abi::Llvm22, target.clone());
-            match wrapper.image(image).module() {
+            match wrapper.with_image(image).module() {
                 Ok(module) => {
                     assert_eq!(module.blobs.len(), 2);
                     return;

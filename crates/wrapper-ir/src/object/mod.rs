@@ -44,7 +44,7 @@ impl Module {
     /// let image = b"a device image";
     /// let target = Target::new("aarch64-unknown-linux-gnu")?;
     /// let module = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target)
-    ///     .image(Image::from_bytes(image))
+    ///     .with_image(Image::from_bytes(image))
     ///     .module()?;
     /// let object: Vec<u8> = module.object()?.to_vec(&[image])?;
     /// assert!(object.starts_with(b"\x7fELF"));

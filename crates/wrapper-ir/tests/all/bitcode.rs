@@ -14,7 +14,7 @@ fn wrapper(kind: OffloadKind, abi: Abi) -> Wrapper<'static> {
 fn module_of(sizes: &[u64]) -> Module {
     let head = |size| if size < 4 { &b"\x7fELF"[..size as usize] } else { b"\x7fELF" };
     let images = sizes.iter().map(|&size| Image::new(size, head(size)));
-    wrapper(OffloadKind::OPENMP, Abi::Current).images(images).module().unwrap()
+    wrapper(OffloadKind::OPENMP, Abi::Current).with_images(images).module().unwrap()
 }
 
 /// Every module that there is of one image.
@@ -22,8 +22,8 @@ fn every_module(image: &'static [u8]) -> impl Iterator<Item = Module> {
     let pairs = Wrapper::KINDS.into_iter().flat_map(|kind| Abi::ALL.map(|abi| (kind, abi)));
     pairs.filter_map(move |(kind, abi)| {
         let image = Image::from_bytes(image);
-        let image = if abi == Abi::Aomp { image.target_id("gfx90a") } else { image };
-        match wrapper(kind, abi).image(image).module() {
+        let image = if abi == Abi::Aomp { image.with_target_id("gfx90a") } else { image };
+        match wrapper(kind, abi).with_image(image).module() {
             Ok(module) => Some(module),
             // SYCL of LLVM 22 takes offload binaries only.
             Err(error) if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::Package) => {
@@ -75,11 +75,11 @@ fn images_may_have_any_size() {
 fn only_sizes_matter_until_it_is_written() {
     let layouts = [b"\x7fELF1", b"\x7fELF2"].map(|image| {
         let module =
-            wrapper(OffloadKind::HIP, Abi::Current).image(Image::from_bytes(image)).module();
+            wrapper(OffloadKind::HIP, Abi::Current).with_image(Image::from_bytes(image)).module();
         module.unwrap().bitcode().unwrap()
     });
     assert_eq!(format!("{:?}", layouts[0]), format!("{:?}", layouts[1]));
-    let parts: Vec<_> = layouts[0].parts.iter().collect();
+    let parts: Vec<_> = layouts[0].parts().iter().collect();
     let [Part::Bytes(_), Part::Input(0, image), Part::Bytes(_)] = &parts[..] else { panic!() };
     assert_eq!(*image, 0..5);
 }

@@ -20,12 +20,12 @@ fn entries(kind: OffloadKind, abi: Abi, triple: &str) -> Entries<'static> {
 fn hip() -> Vec<OffloadEntry<'static>> {
     vec![
         OffloadEntry::kernel("_Z5scalePff", "scale_handle"),
-        OffloadEntry::variable("table", "table", 0x1_2345_6789).flags(EntryFlags::CONSTANT),
+        OffloadEntry::variable("table", "table", 0x1_2345_6789).with_flags(EntryFlags::CONSTANT),
         OffloadEntry::managed("pool", "pool.managed", "pool", 8, 16),
-        OffloadEntry::variable("surf", "surf", 4).flags(EntryFlags::SURFACE).data(2),
+        OffloadEntry::variable("surf", "surf", 4).with_flags(EntryFlags::SURFACE).with_data(2),
         OffloadEntry::variable("tex", "tex", 4)
-            .flags(EntryFlags::TEXTURE | EntryFlags::NORMALIZED)
-            .data(2),
+            .with_flags(EntryFlags::TEXTURE | EntryFlags::NORMALIZED)
+            .with_data(2),
     ]
 }
 
@@ -35,9 +35,9 @@ fn openmp() -> Vec<OffloadEntry<'static>> {
         OffloadEntry::kernel("__omp_offloading_1_main_l8", ".__omp_offloading_1_main_l8.region_id"),
         OffloadEntry::variable("sum\"\n", "sum", 4),
         OffloadEntry::variable("far_decl_tgt_ref_ptr", "far_decl_tgt_ref_ptr", 8)
-            .flags(EntryFlags::OPENMP_LINK),
+            .with_flags(EntryFlags::OPENMP_LINK),
         OffloadEntry::variable("__omp_offloading_1_call_l5", "call", 8)
-            .flags(EntryFlags::OPENMP_INDIRECT),
+            .with_flags(EntryFlags::OPENMP_INDIRECT),
         OffloadEntry::requires(8),
     ]
 }
@@ -61,18 +61,22 @@ fn check(name: &str, entries: &Entries<'_>) {
 
 #[test]
 fn text_is_that_of_the_golden_files() {
-    let hip_of = |abi, triple| entries(OffloadKind::HIP, abi, triple).entries(hip());
+    let hip_of = |abi, triple| entries(OffloadKind::HIP, abi, triple).with_entries(hip());
     let openmp_of = |abi, triple| entries(OffloadKind::OPENMP, abi, triple);
     check("entries-hip.ll", &hip_of(Abi::Current, LINUX));
     check("entries-hip-24-mach-o.ll", &hip_of(Abi::Llvm24, MAC));
-    check("entries-openmp-coff.ll", &openmp_of(Abi::Current, WINDOWS).entries(openmp()));
-    check("entries-openmp-i386.ll", &openmp_of(Abi::Current, "i386-linux-gnu").entries(plain()));
-    check("entries-openmp-19.ll", &openmp_of(Abi::Llvm19, LINUX).entries(plain()));
-    check("entries-openmp-18-coff.ll", &openmp_of(Abi::Llvm18, WINDOWS).entries(plain()));
-    check("entries-openmp-aomp.ll", &openmp_of(Abi::Aomp, LINUX).entries(plain()));
-    let private =
-        entries(OffloadKind::CUDA, Abi::Current, LINUX).private_entries("a1").retain(false);
-    check("entries-cuda-private.ll", &private.entry(OffloadEntry::kernel("scale", "scale")));
+    check("entries-openmp-coff.ll", &openmp_of(Abi::Current, WINDOWS).with_entries(openmp()));
+    check(
+        "entries-openmp-i386.ll",
+        &openmp_of(Abi::Current, "i386-linux-gnu").with_entries(plain()),
+    );
+    check("entries-openmp-19.ll", &openmp_of(Abi::Llvm19, LINUX).with_entries(plain()));
+    check("entries-openmp-18-coff.ll", &openmp_of(Abi::Llvm18, WINDOWS).with_entries(plain()));
+    check("entries-openmp-aomp.ll", &openmp_of(Abi::Aomp, LINUX).with_entries(plain()));
+    let private = entries(OffloadKind::CUDA, Abi::Current, LINUX)
+        .with_private_entries("a1")
+        .with_retain(false);
+    check("entries-cuda-private.ll", &private.with_entry(OffloadEntry::kernel("scale", "scale")));
 }
 
 /// Host objects of a generation have their entries where its registration code looks for them.
@@ -83,8 +87,8 @@ fn sections_are_those_of_wrappers() {
             for triple in [LINUX, WINDOWS, MAC, "i386-linux-gnu"] {
                 let image = wrapper_ir::Image::from_bytes(b"an image");
                 let wrapper = wrapper_ir::Wrapper::new(kind, abi, Target::new(triple).unwrap());
-                let wrapper = wrapper.image(image).module();
-                let module = entries(kind, abi, triple).entries(plain()).module();
+                let wrapper = wrapper.with_image(image).module();
+                let module = entries(kind, abi, triple).with_entries(plain()).module();
                 let (wrapper, module) = match (wrapper, module) {
                     (Ok(wrapper), Ok(module)) => (wrapper, module),
                     (wrapper, module) => {
@@ -136,7 +140,7 @@ fn elf_objects_have_the_entries() {
     const RETAIN: u64 = 0x20_0000;
     for triple in [LINUX, "aarch64-unknown-linux-gnu", "riscv64gc-unknown-linux-gnu"] {
         let module =
-            entries(OffloadKind::HIP, Abi::Current, triple).entries(hip()).module().unwrap();
+            entries(OffloadKind::HIP, Abi::Current, triple).with_entries(hip()).module().unwrap();
         let bytes = module.object().unwrap().to_vec(&[]).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let expected = (elf::SHT_PROGBITS.0, WA | RETAIN, 5 * 56, 8);
@@ -166,7 +170,8 @@ fn elf_objects_have_the_entries() {
         assert!(entry.is_weak() && entry.address() == 2 * 56 && entry.size() == 56);
         assert!(file.symbol_by_name("pool.managed").unwrap().is_undefined());
     }
-    let module = entries(OffloadKind::OPENMP, Abi::Current, LINUX).entries(openmp()).retain(false);
+    let module =
+        entries(OffloadKind::OPENMP, Abi::Current, LINUX).with_entries(openmp()).with_retain(false);
     let bytes = module.module().unwrap().object().unwrap().to_vec(&[]).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(elf_section(&file, "llvm_offload_entries").1, WA);
@@ -175,7 +180,8 @@ fn elf_objects_have_the_entries() {
 #[test]
 fn coff_objects_have_the_entries() {
     for triple in [WINDOWS, "x86_64-pc-windows-gnu", "aarch64-pc-windows-msvc"] {
-        let module = entries(OffloadKind::OPENMP, Abi::Current, triple).entries(openmp()).module();
+        let module =
+            entries(OffloadKind::OPENMP, Abi::Current, triple).with_entries(openmp()).module();
         let bytes = module.unwrap().object().unwrap().to_vec(&[]).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let section = file.section_by_name("llvm_offload_entries$OE").unwrap();
@@ -189,7 +195,7 @@ fn coff_objects_have_the_entries() {
 #[test]
 fn only_unretained_elf_entries_need_arguments_of_the_link() {
     let count = |kind, triple, retain| {
-        let entries = entries(kind, Abi::Current, triple).entries(plain()).retain(retain);
+        let entries = entries(kind, Abi::Current, triple).with_entries(plain()).with_retain(retain);
         entries.module().unwrap().compiler_args().len()
     };
     assert_eq!(count(OffloadKind::HIP, LINUX, true), 0);
@@ -215,10 +221,10 @@ fn unsupported_kinds_are_errors() {
     let found = error(&entries(kind, abi, LINUX));
     assert_eq!(found.kind(), ErrorKind::Count);
     assert_eq!(found.to_string(), "no offload entry to emit for openmp");
-    let some = entries(kind, abi, WINDOWS).entries(plain()).private_entries("a");
+    let some = entries(kind, abi, WINDOWS).with_entries(plain()).with_private_entries("a");
     let expected = "private entries need elf objects, the target has coff";
     assert_eq!(error(&some).to_string(), expected);
-    let some = entries(kind, abi, LINUX).entries(plain()).private_entries(".");
+    let some = entries(kind, abi, LINUX).with_entries(plain()).with_private_entries(".");
     assert_eq!(error(&some).kind(), ErrorKind::Invalid);
     let expected = "entries suffix \".\" is not made of letters, digits and underscores";
     assert_eq!(error(&some).to_string(), expected);
@@ -226,9 +232,9 @@ fn unsupported_kinds_are_errors() {
 
 #[test]
 fn malformed_names_are_errors() {
-    let some = || entries(OffloadKind::HIP, Abi::Current, LINUX).entries(plain());
+    let some = || entries(OffloadKind::HIP, Abi::Current, LINUX).with_entries(plain());
     for name in ["", "a\0b"] {
-        let found = error(&some().entry(OffloadEntry::kernel(name, "a")));
+        let found = error(&some().with_entry(OffloadEntry::kernel(name, "a")));
         let name = name.escape_debug();
         let expected =
             format!("offload entry 2 has the name \"{name}\", expected text without NUL");
@@ -237,30 +243,31 @@ fn malformed_names_are_errors() {
     for symbol in ["", "a\0b", "llvm.used", ".offloading.entry_name", ".offloading.entry.table"] {
         let place = format!("offload entry 2 is at the symbol \"{}\"", symbol.escape_debug());
         let expected = format!("{place}, expected one that the program defines");
-        let found = error(&some().entry(OffloadEntry::kernel("a", symbol)));
+        let found = error(&some().with_entry(OffloadEntry::kernel("a", symbol)));
         assert_eq!(found.to_string(), expected);
-        let found = error(&some().entry(OffloadEntry::managed("a", "a", symbol, 4, 4)));
+        let found = error(&some().with_entry(OffloadEntry::managed("a", "a", symbol, 4, 4)));
         assert_eq!(found.to_string(), expected);
     }
-    let found = error(&some().entry(OffloadEntry::kernel("scale", "a")));
+    let found = error(&some().with_entry(OffloadEntry::kernel("scale", "a")));
     assert_eq!(found.kind(), ErrorKind::Invalid);
     assert_eq!(found.to_string(), "offload entries 0 and 2 both have the name \"scale\"");
     // Symbols may be shared, and one may have the name of the kernel.
-    let shared = some().entry(OffloadEntry::variable("b", "table", 4));
+    let shared = some().with_entry(OffloadEntry::variable("b", "table", 4));
     let text = shared.module().unwrap().ir_to_string(&[]).unwrap();
     assert_eq!(text.matches("@table = external global i8\n").count(), 1);
 }
 
 #[test]
 fn entries_that_no_runtime_registers_are_errors() {
-    let found = |kind, abi, entry| entries(kind, abi, LINUX).entry(entry).module().err();
-    let variable = |flags| OffloadEntry::variable("a", "a", 4).flags(EntryFlags(flags));
+    let found = |kind, abi, entry| entries(kind, abi, LINUX).with_entry(entry).module().err();
+    let variable =
+        |flags| OffloadEntry::variable("a", "a", 4).with_flags(EntryFlags::from_bits_retain(flags));
     let managed = || OffloadEntry::managed("a", "a", "b", 4, 4);
     for (kind, abi, entry, flags) in [
         (OffloadKind::HIP, Abi::Current, variable(4), 4),
         (OffloadKind::HIP, Abi::Current, variable(1), 1),
         (OffloadKind::CUDA, Abi::Current, variable(2), 2),
-        (OffloadKind::HIP, Abi::Llvm19, managed().data(0), 1),
+        (OffloadKind::HIP, Abi::Llvm19, managed().with_data(0), 1),
         (OffloadKind::OPENMP, Abi::Current, managed(), 1),
     ] {
         let found = found(kind, abi, entry).unwrap();
@@ -276,7 +283,7 @@ fn entries_that_no_runtime_registers_are_errors() {
         assert_eq!(found.to_string(), expected);
     }
     assert!(found(OffloadKind::CUDA, Abi::Current, managed()).is_none());
-    assert!(found(OffloadKind::HIP, Abi::Llvm18, variable(2 | 8).data(1)).is_none());
+    assert!(found(OffloadKind::HIP, Abi::Llvm18, variable(2 | 8).with_data(1)).is_none());
 }
 
 #[test]
@@ -288,12 +295,13 @@ fn numbers_that_do_not_fit_are_errors() {
     };
     let variable = |size| OffloadEntry::variable("a", "a", size);
     let narrow =
-        |size| entries(OffloadKind::HIP, Abi::Current, "i686-linux-gnu").entry(variable(size));
+        |size| entries(OffloadKind::HIP, Abi::Current, "i686-linux-gnu").with_entry(variable(size));
     assert!(narrow(0xFFFF_FFFF).module().is_ok());
     let found = error(&narrow(0x1_0000_0000));
     check(found, "size", 0x1_0000_0000, 0xFFFF_FFFF);
-    let data =
-        |abi, data| entries(OffloadKind::OPENMP, abi, LINUX).entry(variable(4).data(data)).module();
+    let data = |abi, data| {
+        entries(OffloadKind::OPENMP, abi, LINUX).with_entry(variable(4).with_data(data)).module()
+    };
     assert!(data(Abi::Current, u64::MAX).is_ok() && data(Abi::Llvm19, 0xFFFF_FFFF).is_ok());
     let found = data(Abi::Llvm19, u64::MAX).unwrap_err();
     check(found, "data", u64::MAX, 0xFFFF_FFFF);
@@ -305,7 +313,7 @@ fn numbers_that_do_not_fit_are_errors() {
 fn many_entries_are_written() {
     let names: Vec<_> = (0..5_000).map(|number| format!("kernel{number}")).collect();
     let module = entries(OffloadKind::HIP, Abi::Current, LINUX)
-        .entries(names.iter().map(|name| OffloadEntry::kernel(name.as_str(), name.as_str())))
+        .with_entries(names.iter().map(|name| OffloadEntry::kernel(name.as_str(), name.as_str())))
         .module()
         .unwrap();
     let bytes = module.object().unwrap().to_vec(&[]).unwrap();

@@ -10,7 +10,7 @@ const IMAGES: [&[u8]; 3] = [b"code for one device", b"\0\x7f\"\\", b"for another
 fn module() -> Module {
     let target = Target::new("x86_64-unknown-linux-gnu").unwrap();
     let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Current, target);
-    wrapper.images(IMAGES.map(Image::from_bytes)).module().unwrap()
+    wrapper.with_images(IMAGES.map(Image::from_bytes)).module().unwrap()
 }
 
 #[test]

@@ -51,50 +51,52 @@ fn modules_of_all_generations_are_those_of_the_golden_files() {
         ("sycl.ll", OffloadKind::SYCL, Abi::Current, LINUX),
         ("sycl-24.ll", OffloadKind::SYCL, Abi::Llvm24, LINUX),
     ] {
-        check(name, &wrapper(kind, abi, triple).image(Image::from_bytes(IMAGE)), &[IMAGE]);
+        check(name, &wrapper(kind, abi, triple).with_image(Image::from_bytes(IMAGE)), &[IMAGE]);
     }
     // LLVM 24 always retains.
-    let newer = wrapper(OffloadKind::OPENMP, Abi::Llvm24, LINUX).image(Image::from_bytes(IMAGE));
-    check("openmp-24.ll", &newer.retain(true), &[IMAGE]);
+    let newer =
+        wrapper(OffloadKind::OPENMP, Abi::Llvm24, LINUX).with_image(Image::from_bytes(IMAGE));
+    check("openmp-24.ll", &newer.with_retain(true), &[IMAGE]);
 }
 
 /// Two offload binaries, one after the other, as LLVM 22's device linker writes them.
 #[test]
 fn sycl_of_llvm_22_is_that_of_the_golden_file() {
     let binary = |symbols: &str| {
-        let entry = ImageEntry::new(IMAGE.len() as u64).offload_kind(OffloadKind::SYCL);
-        let entry = entry.image_kind(ImageKind::SPIRV);
-        let entry = entry.string("triple", "spirv64").string("symbols", symbols);
+        let entry = ImageEntry::new(IMAGE.len() as u64).with_offload_kind(OffloadKind::SYCL);
+        let entry = entry.with_image_kind(ImageKind::SPIRV);
+        let entry = entry.with_string("triple", "spirv64").with_string("symbols", symbols);
         offload_binary::layout(FormatVersion::V1, &[entry]).unwrap().to_vec(&[IMAGE]).unwrap()
     };
     let images = [binary("first\nsecond\n"), binary("first")].concat();
-    let wrapper = wrapper(OffloadKind::SYCL, Abi::Llvm22, LINUX).image(Image::from_bytes(&images));
+    let wrapper =
+        wrapper(OffloadKind::SYCL, Abi::Llvm22, LINUX).with_image(Image::from_bytes(&images));
     check("sycl-22.ll", &wrapper, &[&images]);
 }
 
 #[test]
 fn modules_of_several_images_are_those_of_the_golden_files() {
     let images: [&[u8]; 3] = [IMAGE, b"", b"x"];
-    let wrapper =
-        wrapper(OffloadKind::OPENMP, Abi::Current, LINUX).images(images.map(Image::from_bytes));
+    let wrapper = wrapper(OffloadKind::OPENMP, Abi::Current, LINUX)
+        .with_images(images.map(Image::from_bytes));
     check("openmp.ll", &wrapper, &images);
 }
 
 #[test]
 fn modules_with_target_ids_are_those_of_the_golden_files() {
     let images = [
-        Image::from_bytes(IMAGE).target_id("gfx906"),
-        Image::from_bytes(b"x").target_id("gfx90a:xnack+"),
+        Image::from_bytes(IMAGE).with_target_id("gfx906"),
+        Image::from_bytes(b"x").with_target_id("gfx90a:xnack+"),
     ];
-    let wrapper = wrapper(OffloadKind::OPENMP, Abi::Aomp, LINUX).images(images);
+    let wrapper = wrapper(OffloadKind::OPENMP, Abi::Aomp, LINUX).with_images(images);
     check("openmp-aomp.ll", &wrapper, &[IMAGE, b"x"]);
-    let weak = wrapper.weak_image_info(true);
+    let weak = wrapper.with_weak_image_info(true);
     check("openmp-aomp-weak.ll", &weak, &[IMAGE, b"x"]);
 
     // Without target IDs it is the code of LLVM 13.
     let images = [Image::from_bytes(IMAGE), Image::from_bytes(b"x")];
     let none =
-        self::wrapper(OffloadKind::OPENMP, Abi::Aomp, LINUX).images(images).module().unwrap();
+        self::wrapper(OffloadKind::OPENMP, Abi::Aomp, LINUX).with_images(images).module().unwrap();
     let text = none.ir_to_string(&[IMAGE, b"x"]).unwrap();
     assert!(!text.contains("offload_arch") && !text.contains("image_info"));
 }
@@ -104,7 +106,8 @@ fn modules_with_target_ids_are_those_of_the_golden_files() {
 fn streamed_images_give_the_same_text() {
     let images: [&[u8]; 3] = [IMAGE, b"", b"x"];
     let sizes = images.map(|image| Image::new(image.len() as u64, &image[..image.len().min(4)]));
-    let module = wrapper(OffloadKind::OPENMP, Abi::Current, LINUX).images(sizes).module().unwrap();
+    let module =
+        wrapper(OffloadKind::OPENMP, Abi::Current, LINUX).with_images(sizes).module().unwrap();
     let mut text = Vec::new();
     module.write_ir(&mut text, images).unwrap();
     assert_eq!(module.ir_to_string(&images).unwrap().as_bytes(), text);

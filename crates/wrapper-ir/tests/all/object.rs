@@ -20,7 +20,7 @@ const TRIPLES: [&str; 7] = [X86_64, AARCH64, RISCV64, MSVC, MINGW, MSVC_ARM64, M
 
 fn wrapper<'a>(kind: OffloadKind, abi: Abi, triple: &str, images: &[&'a [u8]]) -> Wrapper<'a> {
     let target = Target::new(triple).unwrap();
-    Wrapper::new(kind, abi, target).images(images.iter().map(|image| Image::from_bytes(image)))
+    Wrapper::new(kind, abi, target).with_images(images.iter().map(|image| Image::from_bytes(image)))
 }
 
 fn write(wrapper: &Wrapper<'_>, images: &[&[u8]]) -> Vec<u8> {
@@ -208,9 +208,9 @@ fn old_generations_have_destructors() {
 
 #[test]
 fn target_ids_lie_one_after_the_other() {
-    let image = || Image::from_bytes(b"i").target_id("gfx906");
+    let image = || Image::from_bytes(b"i").with_target_id("gfx906");
     let wrapper = Wrapper::new(OffloadKind::OPENMP, Abi::Aomp, Target::new(X86_64).unwrap())
-        .images([image(), image()]);
+        .with_images([image(), image()]);
     let bytes = write(&wrapper, &[b"i", b"i"]);
     let file = object::File::parse(&*bytes).unwrap();
     // Not to be merged.
@@ -218,7 +218,7 @@ fn target_ids_lie_one_after_the_other() {
     let list = file.section_by_name(".offload_arch_list").unwrap();
     assert_eq!(list.data().unwrap(), b"gfx906\0gfx906\0");
     // Weak references go through the table of addresses.
-    let bytes = write(&wrapper.weak_image_info(true), &[b"i", b"i"]);
+    let bytes = write(&wrapper.with_weak_image_info(true), &[b"i", b"i"]);
     let file = object::File::parse(&*bytes).unwrap();
     assert!(file.symbol_by_name("__tgt_register_image_info").unwrap().is_weak());
 }
@@ -233,7 +233,7 @@ fn entries_are_retained_on_request() {
     ] {
         let mut wrapper = wrapper(OffloadKind::OPENMP, abi, X86_64, &[b"i"]);
         if let Some(retain) = retain {
-            wrapper = wrapper.retain(retain);
+            wrapper = wrapper.with_retain(retain);
         }
         let bytes = write(&wrapper, &[b"i"]);
         let file = object::File::parse(&*bytes).unwrap();
@@ -248,7 +248,7 @@ fn entries_are_retained_on_request() {
 #[test]
 fn only_packages_are_marked_as_such() {
     use offload_binary::{FormatVersion, ImageEntry, OffloadKind};
-    let entry = ImageEntry::new(5).offload_kind(OffloadKind::OPENMP);
+    let entry = ImageEntry::new(5).with_offload_kind(OffloadKind::OPENMP);
     let package =
         offload_binary::layout(FormatVersion::V1, &[entry]).unwrap().to_vec(&[b"inner"]).unwrap();
     let kind_of = |wrapper: Wrapper<'_>, images: &[&[u8]], name: &str| {
@@ -263,9 +263,9 @@ fn only_packages_are_marked_as_such() {
     assert_eq!(kind_of(wrapper(&[package, package]), &[package, package], name), 0x6fff_4c0b);
     assert_eq!(kind_of(wrapper(&[package, b"raw"]), &[package, b"raw"], name), 1);
     assert_eq!(kind_of(wrapper(&[b"raw", package]), &[b"raw", package], name), 1);
-    assert_eq!(kind_of(wrapper(&[package]).keep_packages(true), &[package], name), 1);
+    assert_eq!(kind_of(wrapper(&[package]).with_keep_packages(true), &[package], name), 1);
     let name = ".llvm.offloading.relocatable";
-    assert_eq!(kind_of(wrapper(&[package]).relocatable(true), &[package], name), 1);
+    assert_eq!(kind_of(wrapper(&[package]).with_relocatable(true), &[package], name), 1);
 }
 
 #[test]
@@ -274,14 +274,14 @@ fn large_images_are_in_large_sections() {
     let object = |triple: &str, kind, size| {
         let target = Target::new(triple).unwrap();
         let image = Image::new(size, b"head".as_slice());
-        Wrapper::new(kind, Abi::Current, target).image(image).module().unwrap().object()
+        Wrapper::new(kind, Abi::Current, target).with_image(image).module().unwrap().object()
     };
     let layout = object(X86_64, OffloadKind::OPENMP, 1 << 40).unwrap();
     assert!(layout.size() > 1 << 40 && layout.size() < (1 << 40) + 0x20000);
     // Section headers end the file: flags at 8, size at 32.
     let is_large = |triple, kind, size: u64| {
         let layout = object(triple, kind, size).unwrap();
-        let Some(Part::Bytes(end)) = layout.parts.iter().last() else { panic!() };
+        let Some(Part::Bytes(end)) = layout.parts().iter().last() else { panic!() };
         let headers = end.rchunks_exact(64).filter(|header| header[32..40] == size.to_le_bytes());
         let flags = headers.map(|header| u64::from_le_bytes(header[8..16].try_into().unwrap()));
         flags.fold(0, |all, flags| all | flags) & LARGE != 0
@@ -308,7 +308,7 @@ fn large_images_start_where_copying_is_fast() {
         for (size, expected) in [(1 << 20, true), (100, false)] {
             let image = Image::new(size, b"head".as_slice());
             let target = Target::new(triple).unwrap();
-            let wrapper = Wrapper::new(OffloadKind::CUDA, Abi::Current, target).image(image);
+            let wrapper = Wrapper::new(OffloadKind::CUDA, Abi::Current, target).with_image(image);
             let layout = wrapper.module().unwrap().object().unwrap();
             let offset = layout.offset(0).unwrap();
             assert_eq!(offset.is_multiple_of(65536), expected, "{triple}");
@@ -324,7 +324,8 @@ fn large_images_start_where_copying_is_fast() {
 #[test]
 fn sections_have_the_alignment_of_images() {
     let align = |triple, align| {
-        let wrapper = wrapper(OffloadKind::HIP, Abi::Current, triple, &[b"i"]).image_align(align);
+        let wrapper =
+            wrapper(OffloadKind::HIP, Abi::Current, triple, &[b"i"]).with_image_align(align);
         wrapper.module().unwrap().object()
     };
     let bytes = align(X86_64, 1 << 20).unwrap().to_vec(&[b"i"]).unwrap();

@@ -35,8 +35,8 @@ fn written(name: &str) -> String {
         Some("o") => "mach-o",
         other => panic!("{name}: {other:?}"),
     };
-    let module =
-        Wrapper::new(OffloadKind::HIP, Abi::Current, target).image(Image::from_bytes(b"image"));
+    let module = Wrapper::new(OffloadKind::HIP, Abi::Current, target)
+        .with_image(Image::from_bytes(b"image"));
     let module = module.module().unwrap();
     module.bitcode().unwrap();
     match module.object() {

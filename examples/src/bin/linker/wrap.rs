@@ -27,7 +27,7 @@ pub(super) fn wrap(
         _ => images.iter().map(|image| fatbinary(image)).collect::<Result<_, _>>()?,
     };
     let module = Wrapper::new(kind, Abi::Current, wrapper_ir::Target::new(host)?)
-        .images(containers.iter().map(|bytes| wrapper_ir::Image::from_bytes(bytes)))
+        .with_images(containers.iter().map(|bytes| wrapper_ir::Image::from_bytes(bytes)))
         .module()?;
     let containers: Vec<_> = containers.iter().map(|bytes| &bytes[..]).collect();
     Ok(module.object()?.to_vec(&containers)?)
@@ -46,10 +46,10 @@ fn package(
 fn entry<'a>(kind: OffloadKind, image: &Linked<'a>) -> ImageEntry<'a> {
     let (triple, arch) = triple_and_id(image.target);
     ImageEntry::new(image.bytes.len() as u64)
-        .image_kind(ImageKind::from_magic(&image.bytes).unwrap_or(ImageKind::OBJECT))
-        .offload_kind(kind)
-        .string("arch", arch)
-        .string("triple", triple)
+        .with_image_kind(ImageKind::from_magic(&image.bytes).unwrap_or(ImageKind::OBJECT))
+        .with_offload_kind(kind)
+        .with_string("arch", arch)
+        .with_string("triple", triple)
 }
 
 /// The bundle that the HIP runtime takes: an entry without content for the host, then images at pages of their own.

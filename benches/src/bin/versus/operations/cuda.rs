@@ -199,14 +199,14 @@ fn library(bench: &Bench, until: Until, forms: &[Compression]) -> Result<Library
             stream.read_exact(&mut code)?;
             let image = cubin(*sm, &code);
             let entry = NewEntry::cubin(architecture(*sm)?, &image)?;
-            fatbin.add(&entry.flags(Flags::LINUX).compression(form))?;
+            fatbin.add(&entry.with_flags(Flags::LINUX).with_compression(form))?;
             plain += image.len() as u64;
         }
         let newest = SMS.last().copied().unwrap_or_default();
         let text = ptx(newest, places.len(), cubin_size / 8);
         let entry = NewEntry::ptx(architecture(newest)?, text.as_bytes())?;
         plain += entry.code.len() as u64;
-        fatbin.add(&entry.flags(Flags::LINUX).compression(form))?;
+        fatbin.add(&entry.with_flags(Flags::LINUX).with_compression(form))?;
         let bytes = fatbin.to_vec()?;
         file.write_all(&bytes)?;
         places.push(at);

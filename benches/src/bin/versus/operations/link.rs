@@ -80,9 +80,9 @@ fn object(bench: &Bench, code: u64) -> Result<Vec<u8>, Box<dyn Error>> {
         bench.code.write(&path, gpu, code)?;
         let image = fs::read(path)?;
         let entry = ImageEntry::new(image.len() as u64)
-            .offload_kind(OffloadKind::HIP)
-            .string("triple", "amdgcn-amd-amdhsa")
-            .string("arch", *arch);
+            .with_offload_kind(OffloadKind::HIP)
+            .with_string("triple", "amdgcn-amd-amdhsa")
+            .with_string("arch", *arch);
         let layout = offload_binary::layout(FormatVersion::V1, &[entry])?;
         package.extend(layout.to_vec(&[&image])?);
     }

@@ -47,12 +47,12 @@ fn nanoseconds_per_entry(size: u64) -> Result<f64, Box<dyn Error>> {
     let entries: Vec<_> = archs
         .iter()
         .map(|arch| {
-            let entry = ImageEntry::new(size).string("triple", "amdgcn-amd-amdhsa");
-            entry.string("arch", arch).offload_kind(OffloadKind::HIP)
+            let entry = ImageEntry::new(size).with_string("triple", "amdgcn-amd-amdhsa");
+            entry.with_string("arch", arch).with_offload_kind(OffloadKind::HIP)
         })
         .collect();
     let layout = offload_binary::layout(FormatVersion::V2, &entries)?;
-    let Some((_, Part::Bytes(header))) = layout.parts.at(0) else {
+    let Some((_, Part::Bytes(header))) = layout.parts().at(0) else {
         return Err("no header".into());
     };
     let mut seconds = Vec::new();

@@ -120,7 +120,7 @@ fn sections<'a>(
         let beyond_end =
             |range: Range<u64>| Error::outside(FORMAT, part, range.start, range.end, end);
         let expected = "a number in at most five bytes, of 32 bits";
-        let Head { id, head_len, len } = slice(object, at..end)
+        let Head { id, head_len, len, .. } = slice(object, at..end)
             .and_then(head)
             .ok_or_else(|| field("section size", at + 1, expected))?;
         let contents_at = at + head_len;
