@@ -20,9 +20,9 @@ use crate::walker::{Event, Walk};
 
 /// Returns whether a file has device code in it, according to its headers: linkers ask this about each of their inputs.
 ///
-/// It reads section headers, section names and the first bytes of sections of an ELF, COFF, PE or Mach-O file, at about
+/// It reads section headers, section names and the first bytes of sections of an ELF, COFF, PE or Mach-O file, at up to
 /// twice the cost of reading the headers with the `object` crate. It reads bitcode without its functions. It reads the members of an
-/// archive in the same way up to the first with device code, at about three times that cost. It does not [scan](Options::with_scan) for what lies elsewhere.
+/// archive in the same way up to the first with device code. It does not [scan](Options::with_scan) for what lies elsewhere.
 ///
 /// | answer | meaning |
 /// |---|---|
