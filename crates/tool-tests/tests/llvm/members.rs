@@ -13,6 +13,7 @@ use crate::common::llvm;
 use crate::common::place::Place;
 
 const HOST: &str = "x86_64-unknown-linux-gnu";
+const HOST_ID: &str = "host-x86_64-unknown-linux-gnu";
 
 /// What is linked for each target, and the entries of the bundle.
 type Links = (Vec<(String, Vec<String>)>, Vec<String>);
@@ -73,7 +74,9 @@ fn of_plan(inputs: &Inputs<'_>, extract: Option<&str>) -> Links {
     let images = plan.link(&mut Nothing).unwrap();
     let object = images.object(&RegisterOptions::new(HOST)).unwrap().unwrap_or_default();
     let listed = list_slice(&object, &Options::default().with_enter_images(false)).unwrap();
-    let ids = listed.images().iter().filter_map(|image| image.id().map(str::to_owned));
+    // The bundler completes the host's.
+    let ids = listed.images().iter().filter_map(|image| image.id());
+    let ids = ids.map(|id| if id.starts_with("host") { HOST_ID } else { id }.to_owned());
     (links.collect(), ids.collect())
 }
 
