@@ -20,7 +20,7 @@ use crate::walker::{Event, Walk};
 
 /// Returns whether a file has device code in it, according to its headers: linkers ask this about each of their inputs.
 ///
-/// It reads section headers, section names and the first bytes of sections of an ELF, COFF, PE or Mach-O file, at up to
+/// It reads section headers, section names and the first bytes of sections of an ELF, COFF, PE or Mach-O file, at about
 /// twice the cost of reading the headers with the `object` crate. It reads bitcode without its functions. It reads the members of an
 /// archive in the same way up to the first with device code. It does not [scan](Options::with_scan) for what lies elsewhere.
 ///

@@ -49,8 +49,8 @@
 //!   become them, or in a file that is an offload binary. Shared libraries are passed over.
 //! - Objects demand an image for each target, a triple and a target ID. Members of archives demand images only for
 //!   the targets of [`PlanOptions::with_should_extract`]; other members complete the images that exist.
-//! - All members for a target are linked, as LLVM 22 does, or only [needed](#needed-members) ones, or those that the host linker
-//!   [says](Inputs::add_member) it loaded.
+//! - All members for a target are linked, as LLVM 22 does, or only [needed](#needed-members) ones. A host linker can
+//!   [say](Inputs::add_member) which it loaded.
 //! - Code for different programming models and one target is linked together. The image is registered with the runtime
 //!   of each.
 //! - `generic` code goes into every image of its triple.

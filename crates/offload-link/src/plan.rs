@@ -149,7 +149,7 @@ impl<'i> Plan<'i> {
         lazy: Vec<&'i DeviceCode<'i>>,
         options: &PlanOptions,
     ) -> Result<(), Error> {
-        // Symbols decide about members with device code only, of which the host linker said nothing.
+        // Symbols decide about members with device code, unless the host linker said what it loaded.
         let is_asked = options.members == Members::Needed
             && lazy.iter().any(|code| code.is_loaded().is_none());
         let needs = is_asked.then(|| needed::by_host(inputs, &options.roots));

@@ -28,7 +28,7 @@ pub(crate) enum Symbols<S = Listed> {
 pub(crate) struct Listed {
     /// The names, one after the other.
     names: Vec<u8>,
-    /// What each symbol is, and the length of its name.
+    /// The role of each symbol, and the length of its name.
     symbols: Vec<(Role, u32)>,
     is_bitcode: bool,
 }
@@ -157,7 +157,7 @@ impl Symbols {
         Ok(is_script || head.starts_with(&offload_binary::MAGIC))
     }
 
-    /// Returns the symbols by their numbers in `names`, which gets those that it lacks.
+    /// Returns the symbols by their numbers in `names`. Adds new names.
     pub(crate) fn number(&self, names: &mut Names) -> Symbols<Known> {
         match self {
             Symbols::Known(listed) => Symbols::Known(listed.number(names)),

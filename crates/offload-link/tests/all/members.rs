@@ -1,4 +1,4 @@
-//! Members of archives, of which the host linker says whether it loaded them.
+//! Members of archives that the host linker loaded, or did not load, as it says itself.
 
 use offload_binary::OffloadKind;
 use offload_link::{ErrorKind, Inputs, Members, Need, Plan, PlanOptions, Reason};

@@ -1,5 +1,4 @@
-//! Members of archives of which a linker says that it loaded them: LLVM's tool links the same code, for the same targets, in the
-//! same order.
+//! Members of archives that a linker says it loaded. LLVM's tool links the same code for the same targets in the same order.
 //!
 //! Needs LLVM 22 in `/usr/lib/llvm-22`, or where `LLVM` points; fails without it.
 
@@ -15,7 +14,7 @@ use crate::common::place::Place;
 const HOST: &str = "x86_64-unknown-linux-gnu";
 const HOST_ID: &str = "host-x86_64-unknown-linux-gnu";
 
-/// What is linked for each target, and the entries of the bundle.
+/// The code that is linked for each target, and the entries of the bundle.
 type Links = (Vec<(String, Vec<String>)>, Vec<String>);
 
 /// Writes an offload binary with code for these processors.
