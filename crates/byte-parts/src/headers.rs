@@ -1,5 +1,6 @@
 //! Headers of host files, for readers of the crate `object`.
 
+use core::cell::Cell;
 use core::fmt;
 use core::ops::Range;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -41,7 +42,8 @@ impl<'r> Source<'r> {
         }
         let len = len_of(window);
         let cache = ReadCache::new(HeaderReader::new(self, len));
-        let out = f(Headers(Bytes::Cache(cache.range(window.start, len))));
+        let strings = Cell::new((0, &[][..]));
+        let out = f(Headers(Bytes::Cache(cache.range(window.start, len), &strings)));
         cache.into_inner().finish()?;
         Ok(out)
     }
@@ -55,7 +57,8 @@ pub struct Headers<'a, 'b, 'r>(Bytes<'a, 'b, 'r>);
 #[derive(Clone, Copy)]
 enum Bytes<'a, 'b, 'r> {
     Memory(&'a [u8]),
-    Cache(ReadCacheRange<'a, HeaderReader<'b, 'r>>),
+    /// The cache, which looks blocks up, and the block of strings that was read last: its start and its bytes.
+    Cache(ReadCacheRange<'a, HeaderReader<'b, 'r>>, &'a Cell<(u64, &'a [u8])>),
 }
 
 impl fmt::Debug for Headers<'_, '_, '_> {
@@ -70,7 +73,7 @@ impl<'a> Headers<'a, '_, '_> {
     pub fn in_memory(self) -> Option<&'a [u8]> {
         match self.0 {
             Bytes::Memory(bytes) => Some(bytes),
-            Bytes::Cache(_) => None,
+            Bytes::Cache(..) => None,
         }
     }
 }
@@ -82,21 +85,21 @@ impl<'a> ReadRef<'a> for Headers<'a, '_, '_> {
     fn len(self) -> Result<u64, ()> {
         match self.0 {
             Bytes::Memory(bytes) => ReadRef::len(bytes),
-            Bytes::Cache(cache) => cache.len(),
+            Bytes::Cache(cache, _) => cache.len(),
         }
     }
 
     fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
         match self.0 {
             Bytes::Memory(bytes) => bytes.read_bytes_at(offset, size),
-            Bytes::Cache(cache) => cache.read_bytes_at(offset, size),
+            Bytes::Cache(cache, _) => cache.read_bytes_at(offset, size),
         }
     }
 
     fn read_bytes_at_until(self, range: Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
-        let cache = match self.0 {
+        let (cache, last) = match self.0 {
             Bytes::Memory(bytes) => return bytes.read_bytes_at_until(range, delimiter),
-            Bytes::Cache(cache) => cache,
+            Bytes::Cache(cache, last) => (cache, last),
         };
         // The cache itself compares with the end of what lies around.
         if range.end > cache.len()? || range.end < range.start {
@@ -105,8 +108,10 @@ impl<'a> ReadRef<'a> for Headers<'a, '_, '_> {
         let skip = range.start % STRINGS;
         let start = range.start - skip;
         let len = STRINGS.min(range.end - start);
-        let block = cache.read_bytes_at(start, len)?;
-        if let Ok(bytes) = block.read_bytes_at_until(skip..len, delimiter) {
+        if last.get().0 != start || (last.get().1.len() as u64) < len {
+            last.set((start, cache.read_bytes_at(start, len)?));
+        }
+        if let Ok(bytes) = last.get().1.read_bytes_at_until(skip..len, delimiter) {
             return Ok(bytes);
         }
         // It is in two blocks, or longer.

@@ -148,10 +148,10 @@ pub(crate) fn open(
     }
 }
 
-/// Returns whether a container may [start](starts_with) with this byte; few sections start so.
-pub(crate) fn may_start_with(first: Option<&u8>) -> bool {
+/// Returns whether a container may [start](starts_with) with these bytes. One byte is not enough: functions start with `push`.
+pub(crate) fn may_start_with(bytes: &[u8]) -> bool {
     let mut rows = ALL.iter().filter(|row| row.is_start.is_some());
-    first.is_some() && rows.any(|row| row.magic.first() == first)
+    rows.any(|row| bytes.starts_with(row.magic))
 }
 
 /// Returns whether a container with a valid header starts here.

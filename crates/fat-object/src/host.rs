@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Finds, Opened};
 use crate::ranges::Ranges;
-use crate::section::{Section, is_gcc_section};
+use crate::section::{Section, SectionContents, is_gcc_section};
 use crate::sections::Sections;
 use crate::source::Source;
 use crate::text::lossy;
@@ -25,6 +25,10 @@ use crate::{bare, containers, sycl};
 /// Section type of shared memory in relocatable cubins of NVIDIA's `ptxas`: the size is the size in memory, the file
 /// has no bytes.
 const SHT_CUDA_SHARED: u32 = 0x7000_000a;
+
+/// Section types whose contents the ELF specification defines. Objects have a third of their sections of these types.
+const TABLES: [elf::SectionType; 5] =
+    [elf::SHT_RELA, elf::SHT_REL, elf::SHT_GROUP, elf::SHT_SYMTAB, elf::SHT_SYMTAB_SHNDX];
 
 /// Sections of these names hold device code and nothing else. `.hip_fat`, `.nv_fatb` and `__nv_rel` are what is left of
 /// longer names in the eight bytes of a PE section name.
@@ -50,8 +54,7 @@ pub(crate) struct NamedSection<'a> {
     pub(crate) name: &'a [u8],
     /// Offset and end in the host file.
     pub(crate) range: Range<u64>,
-    /// `true` if type or name say that it holds device code.
-    pub(crate) device: bool,
+    pub(crate) contents: SectionContents,
 }
 
 impl NamedSection<'_> {
@@ -137,8 +140,8 @@ impl Listed {
             let memory = data.in_memory();
             parts(data, &mut names, &mut |section| {
                 if all || may_hold(&section, available, memory, starts) {
-                    let NamedSection { name, range, device } = section;
-                    sections.push(Section { name: lossy(name), range, device });
+                    let NamedSection { name, range, contents } = section;
+                    sections.push(Section { name: lossy(name), range, contents });
                 } else {
                     are_some_left_out = true;
                 }
@@ -149,23 +152,24 @@ impl Listed {
     }
 }
 
-/// Returns whether a section may hold a container or be a fault, by its header and its first byte.
+/// Returns whether a section may hold a container or be a fault, by its header and its first bytes.
 fn may_hold(
     section: &NamedSection<'_>,
     available: u64,
     memory: Option<&[u8]>,
     starts: bool,
 ) -> bool {
-    let first = |memory: &[u8]| {
+    let starts_so = |memory: &[u8]| {
         let start = usize::try_from(section.range.start).ok();
-        containers::may_start_with(start.and_then(|start| memory.get(start)))
+        start.and_then(|start| memory.get(start..)).is_some_and(containers::may_start_with)
     };
-    section.device
+    let may_start = starts && section.contents == SectionContents::Unknown;
+    section.contents == SectionContents::DeviceCode
         || section.is_bundle_entry()
         || section.range.end > available
         || is_gcc_section(section.name)
         || sycl::may_have_tables(section.name)
-        || starts && memory.is_none_or(first)
+        || may_start && memory.is_none_or(starts_so)
 }
 
 /// The slices of a universal file.
@@ -279,9 +283,15 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
         if !names.take(name.len() as u64) {
             return Ok(Parts::TooManyNames);
         }
-        let typed = header.sh_type(endian).0 == SHT_LLVM_OFFLOADING;
-        let device = typed || is_device_section(name);
-        if each_section(name, (start, size), device, each).is_break() {
+        let kind = header.sh_type(endian);
+        let contents = if kind.0 == SHT_LLVM_OFFLOADING || is_device_section(name) {
+            SectionContents::DeviceCode
+        } else if TABLES.contains(&kind) {
+            SectionContents::Table
+        } else {
+            SectionContents::Unknown
+        };
+        if each_section(name, (start, size), contents, each).is_break() {
             break;
         }
     }
@@ -292,12 +302,12 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
 fn each_section(
     name: &[u8],
     (start, size): (u64, u64),
-    device: bool,
+    contents: SectionContents,
     each: &mut dyn FnMut(NamedSection<'_>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
     // An end too large for a number lies past the end of the file, too.
     let range = start..start.saturating_add(size);
-    let section = NamedSection { name, range, device };
+    let section = NamedSection { name, range, contents };
     let is_empty = size == 0 && !section.is_bundle_entry();
     if is_empty { ControlFlow::Continue(()) } else { each(section) }
 }
@@ -324,7 +334,12 @@ fn other_parts<'d>(
         if !names.take(name.len() as u64) {
             return Ok(Parts::TooManyNames);
         }
-        if each_section(name, (start, size), is_device_section(name), each).is_break() {
+        let contents = if is_device_section(name) {
+            SectionContents::DeviceCode
+        } else {
+            SectionContents::Unknown
+        };
+        if each_section(name, (start, size), contents, each).is_break() {
             break;
         }
     }

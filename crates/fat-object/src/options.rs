@@ -147,8 +147,8 @@ impl Options {
         Options { scan, ..self }
     }
 
-    /// Sets whether a section of an ELF, COFF, PE or Mach-O file is a container if it starts with one, whatever its name and
-    /// type are. Without, only sections whose name or type says that they hold device code are containers, and a walk without a
+    /// Sets whether a section of an ELF, COFF, PE or Mach-O file is a container if it starts with one, whatever its name
+    /// is, and whatever its type, except for ELF's symbols, relocations and groups. Without, only sections whose name or type says that they hold device code are containers, and a walk without a
     /// [scan](Self::with_scan) reads nothing but headers of a file that has none: a linker has no use for others. Default:
     /// `true`.
     #[must_use]

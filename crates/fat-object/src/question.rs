@@ -13,7 +13,7 @@ use crate::host::{NamedSection, Parts, parts};
 use crate::model::ContainerKind;
 use crate::opened::Start;
 use crate::options::Options;
-use crate::section::is_gcc_section;
+use crate::section::{SectionContents, is_gcc_section};
 use crate::source::{Origin, Source};
 use crate::text::lossy;
 use crate::walker::{Event, Walk};
@@ -22,7 +22,7 @@ use crate::walker::{Event, Walk};
 ///
 /// It reads section headers, section names and the first bytes of sections of an ELF, COFF, PE or Mach-O file, at about
 /// twice the cost of reading the headers with the `object` crate. It reads bitcode without its functions. It reads the members of an
-/// archive in the same way up to the first with device code, at about three times that cost. It does not [scan](Options::with_scan) for what lies elsewhere.
+/// archive in the same way up to the first with device code. It does not [scan](Options::with_scan) for what lies elsewhere.
 ///
 /// | answer | meaning |
 /// |---|---|
@@ -103,19 +103,22 @@ fn start_of_section(
     if section.range.end > available {
         return Err(Error::section_beyond_end(&lossy(section.name), &section.range, available));
     }
-    if section.device || section.is_bundle_entry() {
+    if section.contents == SectionContents::DeviceCode || section.is_bundle_entry() {
         return Ok(Start::Container);
     }
     if is_gcc_section(section.name) {
         return Err(Error::gcc_intermediate_code());
+    }
+    if section.contents == SectionContents::Table {
+        return Ok(Start::Nothing);
     }
     Ok(start_of(data, &section.range, headers)?)
 }
 
 /// Returns the kind of container at the start of `window`.
 fn start_of(data: &[u8], window: &Range<u64>, headers: &mut Budget) -> io::Result<Start> {
-    let first = usize::try_from(window.start).ok().and_then(|start| data.get(start));
-    if !containers::may_start_with(first) {
+    let start = usize::try_from(window.start).ok().and_then(|start| data.get(start..));
+    if !start.is_some_and(containers::may_start_with) {
         return Ok(Start::Nothing);
     }
     containers::starts_with(&mut Source::of_bytes(data, Origin::File), window, headers)

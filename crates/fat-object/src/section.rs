@@ -7,8 +7,17 @@ pub(crate) struct Section {
     pub(crate) name: String,
     /// Offset and end in the host file.
     pub(crate) range: Range<u64>,
-    /// `true` if type or name say that it holds device code.
-    pub(crate) device: bool,
+    pub(crate) contents: SectionContents,
+}
+
+/// The contents of a section, by its type and name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SectionContents {
+    DeviceCode,
+    /// Symbols, relocations or a list of sections: no container starts there.
+    Table,
+    /// Its first bytes decide.
+    Unknown,
 }
 
 /// Returns whether the section is a part of GCC's intermediate code for devices (`gcc/lto-section-names.h`).

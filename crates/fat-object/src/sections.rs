@@ -19,7 +19,7 @@ use crate::model::{ContainerKind, PathStep};
 use crate::opened::{Children, Content, Finds, Inside, Object, Opened, Start, Walked};
 use crate::ranges::Ranges;
 use crate::scan::Scan;
-use crate::section::{Section, is_gcc_section};
+use crate::section::{Section, SectionContents, is_gcc_section};
 use crate::sequence::Sequence;
 use crate::source::Source;
 use crate::sycl;
@@ -114,10 +114,10 @@ impl Sections {
         let id = section.name.strip_prefix(bundle_format::MAGIC_TEXT).map(String::from);
         let is_sycl =
             self.sycl.are_in(&inner) || sycl::is_in_section(source, &inner, &section.name)?;
-        let is_known = section.device || id.is_some() || is_sycl;
+        let is_known = section.contents == SectionContents::DeviceCode || id.is_some() || is_sycl;
         let start_of = if is_known {
             Start::Container
-        } else if self.starts {
+        } else if self.starts && section.contents == SectionContents::Unknown {
             starts_with(source, &inner, &mut self.headers)?
         } else {
             Start::Nothing

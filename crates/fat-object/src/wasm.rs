@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::error::Error;
 use crate::host::is_device_section;
 use crate::opened::{Children, Start};
-use crate::section::Section;
+use crate::section::{Section, SectionContents};
 use crate::sections::Sections;
 use crate::source::Source;
 use crate::sycl;
@@ -50,14 +50,14 @@ pub(crate) fn open(
             break;
         }
         let name = lossy(&source.read_range(&name)?);
-        let device = is_device_section(name.as_bytes())
+        let holds_code = is_device_section(name.as_bytes())
             || name.starts_with(bundle_format::MAGIC_TEXT)
             || starts_with(source, &section.contents, &mut headers)? != Start::Nothing;
         // There may be many of the others.
-        if device {
+        if holds_code {
             let Range { start, end } = section.contents;
             let range = start - window.start..end - window.start;
-            sections.push(Section { name, range, device });
+            sections.push(Section { name, range, contents: SectionContents::DeviceCode });
         }
     }
     let sections = Sections::new(cx, source, window, sections, sycl::Images::default())?;

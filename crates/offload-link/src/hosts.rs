@@ -1,11 +1,12 @@
-//! The host objects of a link, whose symbols are read when somebody asks.
+//! The host objects of a link, and the numbers of symbols, which are given when somebody asks.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::OnceLock;
 
 use byte_parts::Source;
 
-use crate::symbols::{Names, Symbols};
+use crate::symbols::{Known, Names, Symbols};
 
 /// An input, or a member of an archive, as the host linker sees it.
 #[derive(Debug)]
@@ -13,20 +14,21 @@ pub(crate) struct Host<'d> {
     /// `a.o`, or `libb.a(x.o)`.
     pub(crate) name: String,
     pub(crate) is_lazy: bool,
-    pub(crate) symbols: HostSymbols<'d>,
+    pub(crate) symbols: UnnumberedSymbols<'d>,
 }
 
-/// The symbols of a host object. Symbols of a file are read with it, so that it need not stay open.
+/// The symbols of an object. Symbols of a file are read with it, so that it need not stay open.
 #[derive(Debug)]
-pub(crate) enum HostSymbols<'d> {
+pub(crate) enum UnnumberedSymbols<'d> {
     Read(Symbols),
     Unread(Unread<'d>),
 }
 
-/// A host object in memory.
+/// An object in memory.
+#[derive(Clone, Copy)]
 pub(crate) struct Unread<'d> {
     pub(crate) bytes: &'d [u8],
-    /// `false` for a member of an archive.
+    /// `false` for a member of an archive, and for device code.
     pub(crate) is_input: bool,
 }
 
@@ -37,67 +39,58 @@ impl fmt::Debug for Unread<'_> {
     }
 }
 
-/// The host objects of a link in the order of the inputs, and the names of symbols that were read.
+/// The host objects of a link in the order of the inputs.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts<'d> {
     pub(crate) list: Vec<Host<'d>>,
-    pub(crate) names: Names,
-    late: OnceLock<Late>,
+    numbered: OnceLock<NumberedSymbols>,
 }
 
-/// Symbols that were read when somebody asked.
+/// The symbols of objects, by numbers that they share.
 #[derive(Debug)]
-struct Late {
-    /// The names of all symbols. Names that were read with the inputs come first and keep their numbers.
-    names: Names,
-    /// The symbols of each object; none for an object whose symbols were read before.
-    symbols: Vec<Option<Symbols>>,
+pub(crate) struct NumberedSymbols {
+    pub(crate) names: Names,
+    pub(crate) objects: Vec<Symbols<Known>>,
 }
 
 impl<'d> Hosts<'d> {
-    /// Adds the objects of another list. Returns the number of the first, and the numbers of names by their numbers there.
-    pub(crate) fn append(&mut self, other: Hosts<'d>) -> (usize, Vec<usize>) {
-        let numbers = self.names.join(&other.names);
+    /// Adds the objects of another list. Returns the number of the first.
+    pub(crate) fn append(&mut self, other: Hosts<'d>) -> usize {
         let first = self.list.len();
-        for mut host in other.list {
-            if let HostSymbols::Read(Symbols::Known(known)) = &mut host.symbols {
-                known.renumber(&numbers);
-            }
-            self.list.push(host);
-        }
-        self.late = OnceLock::new();
-        (first, numbers)
+        self.list.extend(other.list);
+        self.numbered = OnceLock::new();
+        first
     }
 
-    /// Returns the symbols of all objects, and their names. Reads the missing ones.
-    pub(crate) fn symbols(&self) -> (Vec<&Symbols>, &Names) {
-        let late = self.late.get_or_init(|| self.read());
-        let both = self.list.iter().zip(&late.symbols);
-        let symbols = both.map(|(host, late)| match (&host.symbols, late) {
-            (HostSymbols::Read(symbols), _) | (HostSymbols::Unread(_), Some(symbols)) => symbols,
-            (HostSymbols::Unread(_), None) => &Symbols::Unknown,
-        });
-        (symbols.collect(), &late.names)
-    }
-
-    fn read(&self) -> Late {
-        let mut names = self.names.clone();
-        let mut read = |unread: &Unread<'_>| {
-            let mut source = Source::of_bytes(unread.bytes);
-            let all = 0..source.len();
-            let read = if unread.is_input {
-                Symbols::read_input(&mut source, &mut names)
-            } else {
-                Symbols::read(&mut source, &all, &mut names)
-            };
-            // Memory that lacks is all that can fail.
-            read.unwrap_or(Symbols::Unknown)
-        };
+    /// Returns the symbols of all objects. Reads the missing ones.
+    pub(crate) fn symbols(&self) -> &NumberedSymbols {
         let symbols = self.list.iter().map(|host| match &host.symbols {
-            HostSymbols::Read(_) => None,
-            HostSymbols::Unread(unread) => Some(read(unread)),
+            UnnumberedSymbols::Read(symbols) => Cow::Borrowed(symbols),
+            UnnumberedSymbols::Unread(unread) => Cow::Owned(unread.read()),
         });
-        let symbols = symbols.collect();
-        Late { names, symbols }
+        self.numbered.get_or_init(|| NumberedSymbols::of(symbols))
+    }
+}
+
+impl NumberedSymbols {
+    /// Numbers the symbols of objects.
+    pub(crate) fn of<'u>(objects: impl Iterator<Item = Cow<'u, Symbols>>) -> Self {
+        let mut names = Names::default();
+        let objects = objects.map(|symbols| symbols.number(&mut names)).collect();
+        NumberedSymbols { names, objects }
+    }
+}
+
+impl Unread<'_> {
+    pub(crate) fn read(self) -> Symbols {
+        let mut source = Source::of_bytes(self.bytes);
+        let all = 0..source.len();
+        let read = if self.is_input {
+            Symbols::read_input(&mut source)
+        } else {
+            Symbols::read(&mut source, &all)
+        };
+        // Memory that lacks is all that can fail.
+        read.unwrap_or(Symbols::Unknown)
     }
 }

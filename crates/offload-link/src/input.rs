@@ -4,20 +4,20 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use byte_parts::{Source, internal};
 use fat_object::{
-    Container, ContainerKind, Enter, FileFormat, Image, ImageInfo, Location, Options, ReadSeek,
-    Visitor, elf_type,
+    Container, ContainerKind, Enter, FileFormat, Image, ImageInfo, Location, Options, PathStep,
+    ReadSeek, Visitor, elf_type,
 };
 use object::elf;
 use offload_binary::{ImageKind, OffloadKind};
 use twox_hash::XxHash3_128;
 
 use crate::error::{Error, ErrorKind};
-use crate::hosts::{Host, HostSymbols, Hosts, Unread};
-use crate::symbols::{Known, Symbols};
+use crate::hosts::{Host, Hosts, NumberedSymbols, UnnumberedSymbols, Unread};
+use crate::symbols::Symbols;
 use crate::target::LinkTarget;
 
 /// Inputs of a link in the order of the command line, and the device code that they hold.
@@ -32,6 +32,8 @@ pub struct Inputs<'d> {
     unread: Option<String>,
     /// Inputs and members, if their symbols are read.
     hosts: Hosts<'d>,
+    /// The symbols of device code.
+    numbered: OnceLock<NumberedSymbols>,
 }
 
 /// Device code for one target that a compiler stored in an object.
@@ -42,6 +44,8 @@ pub struct DeviceCode<'d> {
     file: Arc<str>,
     member: Option<String>,
     is_lazy: bool,
+    /// The host linker's word, for a member.
+    is_loaded: Option<bool>,
     target: LinkTarget,
     offload_kind: OffloadKind,
     image_kind: ImageKind,
@@ -50,7 +54,8 @@ pub struct DeviceCode<'d> {
     hash: Option<u128>,
     /// The number of its host object.
     host: Option<usize>,
-    symbols: Option<Known>,
+    /// The symbols of code of a file.
+    symbols: Symbols,
 }
 
 /// The place of device code.
@@ -122,6 +127,74 @@ impl<'d> Inputs<'d> {
         self.take(name, found)
     }
 
+    /// Adds a member of an archive in memory, and whether the host linker loaded it. Returns the number of device images in it.
+    ///
+    /// This is for linkers that have resolved the symbols of host objects: nothing is left to guess, whatever
+    /// [`Members`](crate::Members) says. A loaded member is linked into all images that it fits. Another one is linked only into
+    /// images whose device code refers to its device code, which a host linker does not see; so a linker adds all members,
+    /// or those for which [`has_device_code`](fat_object::has_device_code) is true. Their symbols need no
+    /// [`with_symbols`](Self::with_symbols).
+    ///
+    /// As members of other archives, it demands no image, unless it is loaded and of a [`whole_archive`](Self::whole_archive).
+    /// Each call adds an input: a member that is given twice is linked once.
+    ///
+    /// ```
+    /// use offload_link::{Inputs, Plan, PlanOptions};
+    ///
+    /// let object = std::fs::read("../../examples/data/hip-packager.o")?;
+    /// let mut inputs = Inputs::new();
+    /// inputs.add("main.o", &object)?;
+    /// for (member, loaded) in [("used.o", true), ("unused.o", false)] {
+    ///     inputs.add_member("libkernels.a", member, &object, loaded)?;
+    /// }
+    /// let plan = Plan::new(&inputs, &PlanOptions::default())?;
+    /// let [image] = plan.groups() else { panic!("one target") };
+    /// let linked: Vec<_> = image.inputs().iter().map(|input| input.code().to_string()).collect();
+    /// assert_eq!(linked, ["main.o", "libkernels.a(used.o)"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Input`] for a malformed object or offload binary, and for a thin archive in the archive.
+    pub fn add_member(
+        &mut self,
+        archive: &str,
+        member: &str,
+        bytes: &'d [u8],
+        loaded: bool,
+    ) -> Result<usize, Error> {
+        self.count += 1;
+        if loaded && !self.has_symbols {
+            self.unread.get_or_insert_with(|| archive.to_owned());
+        }
+        let mut open = no_thin_members;
+        let mut collector = self.collector(archive, Some(bytes), &mut open);
+        collector.has_symbols = false;
+        collector.is_lazy |= !loaded;
+        collector.loaded = Some(Loaded { member, is_loaded: loaded });
+        let walked = fat_object::walk_slice(bytes, &options(), &mut collector);
+        let mut found = collector.found;
+        let is_root = loaded && self.has_symbols;
+        if is_root || !found.codes.is_empty() {
+            let symbols = if is_root {
+                UnnumberedSymbols::Unread(Unread { bytes, is_input: false })
+            } else {
+                UnnumberedSymbols::Read(Symbols::NoObject)
+            };
+            let name = format!("{archive}({member})");
+            found.hosts.list.push(Host { name, is_lazy: false, symbols });
+            found.codes.iter_mut().for_each(|code| code.host = Some(0));
+        }
+        let found = walked.map(|_| found).map_err(|error| {
+            let name = format!("{archive}({member})");
+            Error::of(ErrorKind::Input, &name, error)
+        })?;
+        let count = found.codes.len();
+        self.push(found);
+        Ok(count)
+    }
+
     /// Adds an object, archive or offload binary that is read from a file. Returns the number of device images in it.
     ///
     /// Code is not copied where it lies in the file as it is: [`DeviceCode::range`] tells where. `open` opens the file
@@ -186,6 +259,15 @@ impl<'d> Inputs<'d> {
         &self.hosts
     }
 
+    /// Returns the symbols of all device code. Reads those of code in memory.
+    pub(crate) fn device_symbols(&self) -> &NumberedSymbols {
+        let symbols = self.codes.iter().map(|code| match code.bytes() {
+            Some(bytes) => Cow::Owned(Unread { bytes, is_input: false }.read()),
+            None => Cow::Borrowed(&code.symbols),
+        });
+        self.numbered.get_or_init(|| NumberedSymbols::of(symbols))
+    }
+
     /// Returns the name of the input or member that some code is from.
     pub(crate) fn name_of<'i>(&'i self, code: &'i DeviceCode<'_>) -> &'i str {
         let host = code.host.and_then(|number| self.hosts.list.get(number));
@@ -204,6 +286,7 @@ impl<'d> Inputs<'d> {
             file: name.into(),
             bytes,
             is_lazy,
+            loaded: None,
             open,
             has_symbols: self.has_symbols,
             thin: None,
@@ -221,13 +304,11 @@ impl<'d> Inputs<'d> {
     }
 
     fn push(&mut self, found: InputContents<'d>) {
-        let (first, numbers) = self.hosts.append(found.hosts);
+        self.numbered = OnceLock::new();
+        let first = self.hosts.append(found.hosts);
         for mut code in found.codes {
             code.index = self.codes.len();
             code.host = code.host.map(|host| first + host);
-            if let Some(known) = &mut code.symbols {
-                known.renumber(&numbers);
-            }
             self.codes.push(code);
         }
     }
@@ -261,6 +342,12 @@ impl DeviceCode<'_> {
     #[must_use]
     pub fn is_lazy(&self) -> bool {
         self.is_lazy
+    }
+
+    /// Returns whether the host linker loaded the member, if it [said so](Inputs::add_member).
+    #[must_use]
+    pub fn is_loaded(&self) -> Option<bool> {
+        self.is_loaded
     }
 
     /// Returns its target.
@@ -325,11 +412,6 @@ impl DeviceCode<'_> {
     /// Returns the number of its host object, if symbols were read.
     pub(crate) fn host(&self) -> Option<usize> {
         self.host
-    }
-
-    /// Returns its symbols, if they can be told.
-    pub(crate) fn symbols(&self) -> Option<&Known> {
-        self.symbols.as_ref()
     }
 
     /// Returns what all copies of a member have in common: those of an archive that is named twice, or of a copy of it. `None`
@@ -423,12 +505,21 @@ struct InputContents<'d> {
     hosts: Hosts<'d>,
 }
 
+/// A member whose archive the host linker has read.
+#[derive(Clone, Copy)]
+struct Loaded<'c> {
+    member: &'c str,
+    is_loaded: bool,
+}
+
 /// Takes the images out of the sections that compilers put offload binaries into.
 struct Collector<'c, 'd> {
     input: usize,
     file: Arc<str>,
     bytes: Option<&'d [u8]>,
     is_lazy: bool,
+    /// The input is this member.
+    loaded: Option<Loaded<'c>>,
     open: &'c mut Open<'c>,
     has_symbols: bool,
     /// The file of a thin archive that was opened last.
@@ -447,32 +538,26 @@ impl<'d> Collector<'_, 'd> {
             return Ok(self.found);
         }
         let InputContents { codes, hosts } = &mut self.found;
-        let Hosts { list: hosts, names, .. } = hosts;
+        let hosts = &mut hosts.list;
         for (host, place) in hosts.iter_mut().zip(&self.members) {
             let Some(place) = place else { continue };
             host.symbols = match self.bytes {
-                Some(bytes) => {
-                    HostSymbols::Unread(Unread { bytes: part(bytes, place)?, is_input: false })
-                }
-                None => HostSymbols::Read(Symbols::read(&mut source, place, names)?),
+                Some(bytes) => UnnumberedSymbols::Unread(Unread {
+                    bytes: part(bytes, place)?,
+                    is_input: false,
+                }),
+                None => UnnumberedSymbols::Read(Symbols::read(&mut source, place)?),
             };
         }
         for code in codes.iter_mut() {
-            let read = match &code.place {
-                CodeBytes::Memory(bytes) => {
-                    let len = bytes.len() as u64;
-                    Symbols::read(&mut Source::of_bytes(bytes), &(0..len), names)?
-                }
-                CodeBytes::File(range) => Symbols::read(&mut source, range, names)?,
-            };
-            if let Symbols::Known(known) = read {
-                code.symbols = Some(known);
+            if let CodeBytes::File(range) = &code.place {
+                code.symbols = Symbols::read(&mut source, range)?;
             }
         }
         // The input itself, after its members.
         let symbols = match self.bytes {
-            Some(bytes) => HostSymbols::Unread(Unread { bytes, is_input: true }),
-            None => HostSymbols::Read(Symbols::read_input(&mut source, names)?),
+            Some(bytes) => UnnumberedSymbols::Unread(Unread { bytes, is_input: true }),
+            None => UnnumberedSymbols::Read(Symbols::read_input(&mut source)?),
         };
         for code in codes.iter_mut() {
             code.host.get_or_insert(hosts.len());
@@ -503,15 +588,13 @@ impl Visitor for Collector<'_, '_> {
         let place = start..start + container.size();
         let (place, symbols) = match (container.location(), &mut self.thin) {
             (Location::File(_), _) => (Some(place), Symbols::Unknown),
-            (Location::ThinMember(_), Some(file)) => {
-                (None, Symbols::read(file, &place, &mut self.found.hosts.names)?)
-            }
+            (Location::ThinMember(_), Some(file)) => (None, Symbols::read(file, &place)?),
             _ => (None, Symbols::Unknown),
         };
         self.members.push(place);
         let member = container.path().last().map_or("", |step| step.name());
         let name = format!("{}({member})", self.file);
-        let symbols = HostSymbols::Read(symbols);
+        let symbols = UnnumberedSymbols::Read(symbols);
         self.found.hosts.list.push(Host { name, is_lazy: self.is_lazy, symbols });
         Ok(())
     }
@@ -529,7 +612,8 @@ impl Visitor for Collector<'_, '_> {
         let (offload_kind, image_kind) = (entry.offload_kind().current(), entry.image_kind());
         let mut steps = info.path().iter().rev();
         let member = steps.find(|step| step.kind() == ContainerKind::Member);
-        let member = member.map(|step| step.name().to_owned());
+        let member = member.map(PathStep::name).or(self.loaded.map(|loaded| loaded.member));
+        let member = member.map(str::to_owned);
         let lent = self.bytes.and_then(|bytes| info.bytes_in(bytes));
         let range = stored_range(info).filter(|_| self.bytes.is_none());
         let place = match (lent, range) {
@@ -551,6 +635,7 @@ impl Visitor for Collector<'_, '_> {
             input: self.input,
             file: Arc::clone(&self.file),
             is_lazy: self.is_lazy && member.is_some(),
+            is_loaded: self.loaded.map(|loaded| loaded.is_loaded),
             member,
             target,
             offload_kind,
@@ -558,7 +643,7 @@ impl Visitor for Collector<'_, '_> {
             place,
             hash,
             host: self.inside.iter().rev().flatten().next().copied(),
-            symbols: None,
+            symbols: Symbols::Unknown,
         });
         Ok(())
     }

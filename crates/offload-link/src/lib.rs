@@ -49,7 +49,8 @@
 //!   become them, or in a file that is an offload binary. Shared libraries are passed over.
 //! - Objects demand an image for each target, a triple and a target ID. Members of archives demand images only for
 //!   the targets of [`PlanOptions::with_should_extract`]; other members complete the images that exist.
-//! - All members for a target are linked, as LLVM 22 does, or only [needed](#needed-members) ones.
+//! - All members for a target are linked, as LLVM 22 does, or only [needed](#needed-members) ones. A host linker can
+//!   [say](Inputs::add_member) which it loaded.
 //! - Code for different programming models and one target is linked together. The image is registered with the runtime
 //!   of each.
 //! - `generic` code goes into every image of its triple.
@@ -88,8 +89,8 @@
 //! SYCL are.
 //!
 //! Objects and members without device code are passed over by their headers: in memory, they cost little more than the parse of
-//! these headers by the crate `object`. Symbols of files are read with them, for every input; those of inputs in memory for a
-//! [`Plan`], where there is device code in members of archives. `cargo bench -p offload-benches --bench inputs` prints the
+//! these headers by the crate `object`. Symbols of files are read with them, for every input, and their names kept; those of inputs in
+//! memory for a [`Plan`], where there is device code in members of archives. `cargo bench -p offload-benches --bench inputs` prints the
 //! ratios.
 //!
 //! To read symbols, a COFF or Mach-O object or bitcode is held in memory, one at a time and up to 256 MiB; of an ELF file,

@@ -3,11 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use crate::hosts::NumberedSymbols;
 use crate::input::{DeviceCode, Inputs};
 use crate::runtime::{is_of_registration, is_of_runtime};
 use crate::symbols::{Known, Symbols};
 
-/// The members of archives that are linked for the devices.
+/// The members of archives that are linked for the devices, where the host linker does not [say](Inputs::add_member) which it loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Members {
@@ -24,6 +25,8 @@ pub enum Members {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Need<'i> {
+    /// The host linker loaded the member, as [`Inputs::add_member`] was told.
+    Loaded,
     /// The program refers to this symbol of its host code, so that the host linker takes the member.
     Host(&'i [u8]),
     /// Device code of the image refers to this symbol of its device code.
@@ -38,6 +41,7 @@ pub enum Need<'i> {
 impl fmt::Display for Need<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Need::Loaded => f.write_str("the host linker loaded it"),
             Need::Host(name) => {
                 write!(f, "the host refers to `{}`", String::from_utf8_lossy(name))
             }
@@ -76,10 +80,10 @@ const ENTRIES: [&str; 16] = [
 /// the linker.
 pub(crate) fn by_host<'i>(inputs: &'i Inputs<'_>, roots: &[Vec<u8>]) -> Vec<Option<Need<'i>>> {
     let hosts = &inputs.hosts().list;
-    let (symbols, names) = inputs.hosts().symbols();
+    let NumberedSymbols { names, objects: symbols } = inputs.hosts().symbols();
     let mut needs: Vec<Option<Need<'i>>> = vec![None; hosts.len()];
     let mut unknown =
-        hosts.iter().zip(&symbols).filter(|(_, symbols)| matches!(symbols, Symbols::Unknown));
+        hosts.iter().zip(symbols).filter(|(_, symbols)| matches!(symbols, Symbols::Unknown));
     let unknown = inputs.unread().or_else(|| unknown.next().map(|(host, _)| &*host.name));
     for (symbols, need) in symbols.iter().zip(&mut needs) {
         *need = match (symbols, unknown) {
@@ -134,23 +138,28 @@ pub(crate) fn by_devices<'i>(
     image: &[&'i DeviceCode<'i>],
     members: &[&'i DeviceCode<'i>],
 ) -> Vec<(&'i DeviceCode<'i>, Need<'i>)> {
+    let NumberedSymbols { names, objects } = inputs.device_symbols();
+    let known = |code: &DeviceCode<'_>| match objects.get(code.index()) {
+        Some(Symbols::Known(known)) => Some(known),
+        _ => None,
+    };
     let mut all = image.iter().chain(members);
-    if let Some(unknown) = all.find(|code| code.symbols().is_none()) {
+    if let Some(unknown) = all.find(|code| known(code).is_none()) {
         let name = inputs.name_of(unknown);
-        let need = |member: &&'i DeviceCode<'i>| match member.symbols() {
+        let need = |member: &&'i DeviceCode<'i>| match known(member) {
             Some(_) => (*member, Need::References(name)),
             None => (*member, Need::Symbols),
         };
         return members.iter().map(need).collect();
     }
     let numbered = members.iter().enumerate();
-    let definers = Definers::of(numbered.filter_map(|(number, it)| Some((number, it.symbols()?))));
+    let definers = Definers::of(numbered.filter_map(|(number, it)| Some((number, known(it)?))));
     let mut taken: Vec<(usize, Need<'i>)> = Vec::new();
     let mut is_taken = vec![false; members.len()];
     let mut new: Vec<&DeviceCode<'_>> = image.to_vec();
     let (mut defined, mut seen) = (HashSet::new(), HashSet::new());
     while !new.is_empty() {
-        let known = || new.iter().filter_map(|code| code.symbols());
+        let known = || new.iter().filter_map(|code| known(code));
         defined.extend(known().flat_map(Known::defined));
         let wanted: Vec<usize> = known().flat_map(Known::wanted).collect();
         new.clear();
@@ -161,7 +170,7 @@ pub(crate) fn by_devices<'i>(
             for &number in definers.of_symbol(symbol) {
                 if let Some(is_taken @ false) = is_taken.get_mut(number) {
                     *is_taken = true;
-                    taken.push((number, Need::Device(inputs.hosts().names.name(symbol))));
+                    taken.push((number, Need::Device(names.name(symbol))));
                     new.extend(members.get(number).copied());
                 }
             }

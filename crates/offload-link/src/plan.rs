@@ -67,7 +67,7 @@ pub enum Reason {
     Features(LinkTarget),
     /// The same member was taken before: its archive is named twice.
     Duplicate,
-    /// With [`Members::Needed`]: the host linker does not take the member, and no device code refers to its symbols.
+    /// The host linker does not take the member, and no device code refers to its symbols.
     NotNeeded,
 }
 
@@ -112,14 +112,7 @@ impl<'i> Plan<'i> {
         for code in direct {
             plan.link_object(code);
         }
-        match options.members {
-            Members::All => {
-                lazy.iter().try_for_each(|code| plan.link_member(code, None, options))?;
-            }
-            // Symbols decide about members with device code only.
-            Members::Needed if lazy.is_empty() => {}
-            Members::Needed => plan.link_needed(inputs, lazy, options)?,
-        }
+        plan.link_members(inputs, lazy, options)?;
         for group in &mut plan.groups {
             group.finish()?;
         }
@@ -150,28 +143,43 @@ impl<'i> Plan<'i> {
     }
 
     /// Links the members that the host linker takes, then for each image the members that its code refers to.
-    fn link_needed(
+    fn link_members(
         &mut self,
         inputs: &'i Inputs<'i>,
         lazy: Vec<&'i DeviceCode<'i>>,
         options: &PlanOptions,
     ) -> Result<(), Error> {
-        let needs = needed::by_host(inputs, &options.roots);
-        let need_of = |code: &DeviceCode<'_>| match code.host() {
-            Some(host) => needs.get(host).copied().flatten(),
-            None => Some(Need::Symbols),
-        };
+        // Symbols decide about members with device code, unless the host linker said what it loaded.
+        let is_asked = options.members == Members::Needed
+            && lazy.iter().any(|code| code.is_loaded().is_none());
+        let needs = is_asked.then(|| needed::by_host(inputs, &options.roots));
         let mut rest = Vec::new();
         for code in lazy {
-            match need_of(code) {
-                Some(need) => self.link_member(code, Some(need), options)?,
+            let need = match (code.is_loaded(), &needs, code.host()) {
+                (Some(true), ..) => Some(Need::Loaded),
+                (Some(false), ..) => None,
+                (None, Some(needs), Some(host)) => needs.get(host).copied().flatten(),
+                (None, Some(_), None) => Some(Need::Symbols),
+                (None, None, _) => {
+                    self.link_member(code, None, options)?;
+                    continue;
+                }
+            };
+            match need {
+                Some(_) => self.link_member(code, need, options)?,
                 None => rest.push(code),
             }
+        }
+        if rest.is_empty() {
+            return Ok(());
         }
         for group in &mut self.groups {
             let fits =
                 rest.iter().copied().filter(|code| code.target().fits(&group.target).is_some());
             let fits: Vec<_> = fits.collect();
+            if fits.is_empty() {
+                continue;
+            }
             let image: Vec<_> = group.inputs.iter().map(Linked::code).collect();
             let mut taken = needed::by_devices(inputs, &image, &fits);
             taken.sort_by_key(|(code, _)| code.index());
@@ -347,7 +355,8 @@ impl<'i> Linked<'i> {
         self.fit
     }
 
-    /// Returns the reason why a member of an archive is linked, with [`Members::Needed`]. `None` for objects.
+    /// Returns the reason why a member of an archive is linked, with [`Members::Needed`] or where the host linker said it. `None`
+    /// for objects.
     #[must_use]
     pub fn need(&self) -> Option<Need<'i>> {
         self.need

@@ -15,16 +15,33 @@ use object::read::{FileKind, Object, ObjectSection, ObjectSymbol, ReadRef};
 
 /// Facts about the symbols of an object.
 #[derive(Clone, Debug)]
-pub(crate) enum Symbols {
-    Known(Known),
+pub(crate) enum Symbols<S = Listed> {
+    Known(S),
     /// Not an object, so that it refers to nothing: an archive, an offload binary, text.
     NoObject,
     /// An object of another format, a damaged one, or one that does not tell.
     Unknown,
 }
 
-/// Symbols by their numbers in [`Names`].
+/// Symbols by their names. Objects share names, but to find the shared ones takes longer than to read all of them.
 #[derive(Clone, Debug, Default)]
+pub(crate) struct Listed {
+    /// The names, one after the other.
+    names: Vec<u8>,
+    /// The role of each symbol, and the length of its name.
+    symbols: Vec<(Role, u32)>,
+    is_bitcode: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    Defined,
+    Common,
+    Referred,
+}
+
+/// Symbols by their numbers in [`Names`].
+#[derive(Debug, Default)]
 pub(crate) struct Known {
     defined: Vec<usize>,
     /// Definitions that give way to others, so that linkers look for these.
@@ -34,7 +51,7 @@ pub(crate) struct Known {
 }
 
 /// The names of symbols, each once.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Names {
     numbers: HashMap<Arc<[u8]>, usize>,
     list: Vec<Arc<[u8]>>,
@@ -73,11 +90,6 @@ impl Names {
     pub(crate) fn name(&self, number: usize) -> &[u8] {
         self.list.get(number).map_or(&[], |name| &**name)
     }
-
-    /// Adds the names of another list, and returns the numbers that they have here.
-    pub(crate) fn join(&mut self, other: &Names) -> Vec<usize> {
-        other.list.iter().map(|name| self.number(name)).collect()
-    }
 }
 
 impl Symbols {
@@ -86,13 +98,9 @@ impl Symbols {
     /// # Errors
     ///
     /// Errors of reading. A damaged object has unknown symbols.
-    pub(crate) fn read(
-        source: &mut Source<'_>,
-        window: &Range<u64>,
-        names: &mut Names,
-    ) -> io::Result<Self> {
+    pub(crate) fn read(source: &mut Source<'_>, window: &Range<u64>) -> io::Result<Self> {
         let head = source.peek(window, 64)?;
-        let mut found = SymbolReader::new(names);
+        let mut found = SymbolReader::new();
         found.bytes_left.grow(Window::new(window).len(), MOST_FOR_A_BYTE);
         // A program or library for Windows refers to nothing of this link.
         if FileFormat::sniff(&head) == FileFormat::Pe {
@@ -129,9 +137,9 @@ impl Symbols {
     /// # Errors
     ///
     /// Errors of reading.
-    pub(crate) fn read_input(source: &mut Source<'_>, names: &mut Names) -> io::Result<Self> {
+    pub(crate) fn read_input(source: &mut Source<'_>) -> io::Result<Self> {
         let whole = 0..source.len();
-        Ok(match Symbols::read(source, &whole, names)? {
+        Ok(match Symbols::read(source, &whole)? {
             Symbols::NoObject if Symbols::stands_for_others(source)? => Symbols::Unknown,
             symbols => symbols,
         })
@@ -148,20 +156,47 @@ impl Symbols {
         let is_script = !head.is_empty() && !head.starts_with(b"!<") && is_text(&head);
         Ok(is_script || head.starts_with(&offload_binary::MAGIC))
     }
+
+    /// Returns the symbols by their numbers in `names`. Adds new names.
+    pub(crate) fn number(&self, names: &mut Names) -> Symbols<Known> {
+        match self {
+            Symbols::Known(listed) => Symbols::Known(listed.number(names)),
+            Symbols::NoObject => Symbols::NoObject,
+            Symbols::Unknown => Symbols::Unknown,
+        }
+    }
+}
+
+impl Listed {
+    /// Adds a symbol; `None` if its name is too long.
+    fn push(&mut self, role: Role, name: &[u8]) -> Option<()> {
+        self.symbols.push((role, u32::try_from(name.len()).ok()?));
+        self.names.extend_from_slice(name);
+        Some(())
+    }
+
+    fn number(&self, names: &mut Names) -> Known {
+        let mut known = Known { is_bitcode: self.is_bitcode, ..Known::default() };
+        let mut rest = &self.names[..];
+        for &(role, len) in &self.symbols {
+            let split = usize::try_from(len).ok().and_then(|len| rest.split_at_checked(len));
+            let Some((name, after)) = split else {
+                internal!("a name of a symbol that was not kept");
+                break;
+            };
+            rest = after;
+            let list = match role {
+                Role::Defined => &mut known.defined,
+                Role::Common => &mut known.common,
+                Role::Referred => &mut known.referred,
+            };
+            list.push(names.number(name));
+        }
+        known
+    }
 }
 
 impl Known {
-    /// Replaces the numbers of names.
-    pub(crate) fn renumber(&mut self, numbers: &[usize]) {
-        let all = self.defined.iter_mut().chain(&mut self.common).chain(&mut self.referred);
-        for number in all {
-            *number = numbers.get(*number).copied().unwrap_or_else(|| {
-                internal!("a symbol without a name");
-                usize::MAX
-            });
-        }
-    }
-
     /// Returns the symbols that satisfy a reference.
     pub(crate) fn provided(&self) -> impl Iterator<Item = usize> {
         self.defined.iter().chain(&self.common).copied()
@@ -184,15 +219,14 @@ impl Known {
 }
 
 /// Symbols of an object that is being read. Its functions return `None` if these are not all.
-struct SymbolReader<'n> {
-    names: &'n mut Names,
+struct SymbolReader {
     bytes_left: Budget,
-    symbols: Known,
+    symbols: Listed,
 }
 
-impl<'n> SymbolReader<'n> {
-    fn new(names: &'n mut Names) -> Self {
-        SymbolReader { names, bytes_left: Budget::new(0), symbols: Known::default() }
+impl SymbolReader {
+    fn new() -> Self {
+        SymbolReader { bytes_left: Budget::new(0), symbols: Listed::default() }
     }
 
     /// Counts bytes that are about to be looked at.
@@ -200,35 +234,28 @@ impl<'n> SymbolReader<'n> {
         self.bytes_left.take(len as u64).then_some(())
     }
 
-    fn number(&mut self, name: &[u8]) -> Option<usize> {
-        self.count(name.len())?;
-        Some(self.names.number(name))
-    }
-
     /// Returns the text at this offset, which ends with a zero.
     fn text<'s>(&mut self, strings: &'s [u8], start: u32) -> Option<&'s [u8]> {
-        let rest = strings.get(usize::try_from(start).ok()?..)?;
-        let text = rest.get(..rest.iter().position(|&byte| byte == 0)?)?;
+        let text = before(strings.get(usize::try_from(start).ok()?..)?, 0)?;
         self.count(text.len())?;
         Some(text)
     }
 
+    fn add(&mut self, role: Role, name: &[u8]) -> Option<()> {
+        self.count(name.len())?;
+        self.symbols.push(role, name)
+    }
+
     fn define(&mut self, name: &[u8]) -> Option<()> {
-        let number = self.number(name)?;
-        self.symbols.defined.push(number);
-        Some(())
+        self.add(Role::Defined, name)
     }
 
     fn define_common(&mut self, name: &[u8]) -> Option<()> {
-        let number = self.number(name)?;
-        self.symbols.common.push(number);
-        Some(())
+        self.add(Role::Common, name)
     }
 
     fn refer(&mut self, name: &[u8]) -> Option<()> {
-        let number = self.number(name)?;
-        self.symbols.referred.push(number);
-        Some(())
+        self.add(Role::Referred, name)
     }
 
     /// Reads the symbol table of an object, or the dynamic one of a shared library.
@@ -361,10 +388,13 @@ impl<'n> SymbolReader<'n> {
 
 /// Returns the name without the version of `name@VERSION` or `name@@VERSION`.
 fn without_version(name: &[u8]) -> &[u8] {
-    match name.iter().position(|&byte| byte == b'@') {
-        Some(at) if at > 0 => name.get(..at).unwrap_or(name),
-        _ => name,
-    }
+    before(name, b'@').filter(|name| !name.is_empty()).unwrap_or(name)
+}
+
+/// Returns the bytes before the first one that is this.
+fn before(bytes: &[u8], end: u8) -> Option<&[u8]> {
+    // The crate `object` searches fast.
+    bytes.read_bytes_at_until(0..bytes.len() as u64, end).ok()
 }
 
 /// Returns whether objects for this triple are ELF files.
@@ -476,15 +506,14 @@ mod tests {
             let bytes = symbol_tables(count, step);
             let most = bytes.len() as u64 * 20 + (1 << 20);
             let counter = Cell::new(0);
-            let mut names = Names::default();
-            let mut found = SymbolReader::new(&mut names);
+            let mut found = SymbolReader::new();
             found.bytes_left.grow(bytes.len() as u64, MOST_FOR_A_BYTE);
             assert_eq!(found.elf::<elf::FileHeader64<Endianness>>(Counted(&bytes, &counter)), None);
             assert!(counter.get() > bytes.len() as u64 && counter.get() <= most, "{counter:?}");
             counter.set(0);
             let mut source = Source::new(File(Cursor::new(&bytes), &counter)).unwrap();
             let whole = 0..source.len();
-            let symbols = Symbols::read(&mut source, &whole, &mut Names::default()).unwrap();
+            let symbols = Symbols::read(&mut source, &whole).unwrap();
             assert!(matches!(symbols, Symbols::Unknown), "{count} {step}");
             assert!(counter.get() <= most, "{count} {step}: {counter:?} of {}", bytes.len());
         }
@@ -507,24 +536,19 @@ mod tests {
         text.push(0);
         file.extend((u32::try_from(text.len()).unwrap() + 4).to_le_bytes());
         file.extend(text);
-        let mut names = Names::default();
-        let enough =
-            SymbolReader { bytes_left: Budget::new(u64::MAX), ..SymbolReader::new(&mut names) }
-                .other(&file);
-        assert_eq!(enough, Some(()));
+        let mut enough = SymbolReader { bytes_left: Budget::new(u64::MAX), ..SymbolReader::new() };
+        assert_eq!(enough.other(&file), Some(()));
         let limit = file.len() as u64 * MOST_FOR_A_BYTE;
-        let mut found =
-            SymbolReader { bytes_left: Budget::new(limit), ..SymbolReader::new(&mut names) };
+        let mut found = SymbolReader { bytes_left: Budget::new(limit), ..SymbolReader::new() };
         assert_eq!(found.other(&file), None);
     }
 
     /// Returns the definitions and what is wanted, as text.
-    fn texts(read: impl FnOnce(&mut SymbolReader<'_>)) -> (String, String) {
-        let mut names = Names::default();
-        let mut found =
-            SymbolReader { bytes_left: Budget::new(1 << 20), ..SymbolReader::new(&mut names) };
+    fn texts(read: impl FnOnce(&mut SymbolReader)) -> (String, String) {
+        let mut found = SymbolReader { bytes_left: Budget::new(1 << 20), ..SymbolReader::new() };
         read(&mut found);
-        let symbols = found.symbols;
+        let mut names = Names::default();
+        let symbols = found.symbols.number(&mut names);
         let text = |numbers: Vec<usize>| {
             let names = numbers.iter().map(|number| String::from_utf8_lossy(names.name(*number)));
             names.collect::<Vec<_>>().join(" ")
@@ -564,9 +588,7 @@ mod tests {
     /// Names that share bytes could be far longer than the file.
     #[test]
     fn the_length_of_names_is_bounded() {
-        let mut names = Names::default();
-        let mut found =
-            SymbolReader { bytes_left: Budget::new(10), ..SymbolReader::new(&mut names) };
+        let mut found = SymbolReader { bytes_left: Budget::new(10), ..SymbolReader::new() };
         assert_eq!(found.define(b"12345"), Some(()));
         assert_eq!(found.refer(b"12345"), Some(()));
         assert_eq!(found.refer(b"1"), None);

@@ -10,6 +10,7 @@ use crate::common::{Arg, data, fails, images, names, run, start};
 const COMPILER: &str = env!("CARGO_BIN_EXE_compiler");
 const ENTRIES: &str = env!("CARGO_BIN_EXE_entries");
 const LINK_STEP: &str = env!("CARGO_BIN_EXE_link_step");
+const LINKER_HOOK: &str = env!("CARGO_BIN_EXE_linker_hook");
 const LINKER: &str = env!("CARGO_BIN_EXE_linker");
 const GFX90A: &str = "hip-amdgcn-amd-amdhsa--gfx90a";
 
@@ -152,6 +153,40 @@ fn one_object_registers_the_code_of_all_inputs() {
     assert_eq!(said, "link_step: no device code in the inputs\n");
     let said = fails(place, LINK_STEP, &[&"none.o", &triple, &"a.o", &"a.o"]);
     assert_eq!(said, "link_step: 2 inputs for amdgcn-amd-amdhsa gfx90a\n");
+    assert!(!place.join("none.o").exists());
+}
+
+/// A linker links the device code of members that it loaded, and of no others.
+#[test]
+fn a_linker_says_which_members_it_loaded() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let clang = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/clang.sh");
+    let gpu = data("hip-embedded.bc");
+    for (name, text) in [
+        ("main", "int used(void); int main(void) { return used(); }\n"),
+        ("used", "int deep(void); int used(void) { return deep(); }\n"),
+        ("deep", "int deep(void) { return 0; }\n"),
+        ("idle", "int idle(void) { return 1; }\n"),
+    ] {
+        let [source, object] = [format!("{name}.c"), format!("{name}.o")];
+        fs::write(place.join(&source), text).unwrap();
+        run(place, COMPILER, &[&object, &source, &GFX90A, &gpu]);
+    }
+    run(place, "ar", &[&"rcs", &"lib.a", &"deep.o", &"idle.o", &"used.o"]);
+    let triple = format!("{ARCH}-unknown-linux-gnu");
+    let linked = |files: &[Arg<'_>]| {
+        let fixed: [Arg<'_>; 3] = [&"all.o", &triple, &clang];
+        assert_eq!(run(place, LINKER_HOOK, &[&fixed, files].concat()), "");
+        images(&place.join("all.o")).into_iter().map(|(_, image)| image).collect::<Vec<_>>()
+    };
+    let code = fs::read(&gpu).unwrap();
+    assert_eq!(linked(&[&"main.o", &"lib.a"]), [vec![], code.repeat(3)]);
+    assert_eq!(linked(&[&"lib.a", &"deep.o"]), [vec![], code.clone()]);
+    let args: [Arg<'_>; 4] = [&"none.o", &triple, &clang, &"lib.a"];
+    assert_eq!(fails(place, LINKER_HOOK, &args), "linker_hook: no device code in the inputs\n");
+    let args: [Arg<'_>; 4] = [&"none.o", &triple, &"no/clang", &"main.o"];
+    assert!(fails(place, LINKER_HOOK, &args).starts_with("linker_hook: no/clang: "));
     assert!(!place.join("none.o").exists());
 }
 

@@ -10,6 +10,7 @@ use crate::common::{Arg, data, images, run};
 
 const COMPILER: &str = env!("CARGO_BIN_EXE_compiler");
 const LINKER: &str = env!("CARGO_BIN_EXE_linker");
+const LINKER_HOOK: &str = env!("CARGO_BIN_EXE_linker_hook");
 const INSTRUMENT: &str = env!("CARGO_BIN_EXE_instrument");
 const HOST: &str = "x86_64-unknown-linux-gnu";
 
@@ -212,6 +213,55 @@ fn hip_code_is_registered() {
     let loader = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/loader.c");
     run(place, "cc", &[&"-rdynamic", &loader, &"-o", &"loader", &"-ldl"]);
     assert_eq!(words(place, "./loader", "./lib.so"), "0x48495046: __CL\nscale\n");
+}
+
+/// A linker's members for two GPUs, linked by clang and registered. Device code needs one that the host does not; another, which
+/// nobody needs, could not be linked.
+#[test]
+fn code_of_loaded_members_is_registered() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let start = "#define __global__ __attribute__((global))\n\
+                 #define __device__ __attribute__((device))\n\
+                 struct dim3 { unsigned x, y, z; };\n\
+                 extern \"C\" int hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);\n\
+                 extern \"C\" int __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void **);\n";
+    let clang = llvm("bin/clang");
+    for (name, code) in [
+        (
+            "main",
+            "extern \"C\" __device__ int deep(int);\n\
+                  extern \"C\" void used(void);\n\
+                  extern \"C\" __global__ void first(int *p) { *p = deep(*p); }\n\
+                  extern \"C\" void begin(void) { used(); }\n",
+        ),
+        (
+            "used",
+            "extern \"C\" __global__ void second(int *p) { *p = 2; }\n\
+                  extern \"C\" void used(void) {}\n",
+        ),
+        ("deep", "extern \"C\" __device__ int deep(int x) { return x * 7; }\n"),
+        (
+            "idle",
+            "extern \"C\" __device__ int missing(int);\n\
+                  extern \"C\" __global__ void third(int *p) { *p = missing(*p); }\n\
+                  extern \"C\" void idle(void) {}\n",
+        ),
+    ] {
+        fs::write(place.join(format!("{name}.hip")), format!("{start}{code}")).unwrap();
+        let options = "-x hip -nogpuinc -nogpulib --offload-new-driver -fgpu-rdc -fPIC -O1";
+        let gpus = "--offload-arch=gfx90a --offload-arch=gfx1030";
+        words(place, &clang, &format!("{options} {gpus} -c {name}.hip -o {name}.o"));
+    }
+    words(place, &llvm("bin/llvm-ar"), "rcs lib.a idle.o used.o deep.o");
+    words(place, LINKER_HOOK, &format!("all.o {HOST} {clang} main.o lib.a"));
+    words(place, "cc", "-shared -o lib.so main.o lib.a all.o");
+    let ids: Vec<_> = images(&place.join("lib.so")).into_iter().map(|(id, _)| id).collect();
+    let id = |gpu: &str| format!("hip-amdgcn-amd-amdhsa--{gpu}");
+    assert_eq!(ids, ["host-x86_64-unknown-linux-gnu-".to_owned(), id("gfx90a"), id("gfx1030")]);
+    let loader = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/loader.c");
+    run(place, "cc", &[&"-rdynamic", &loader, &"-o", &"loader", &"-ldl"]);
+    assert_eq!(words(place, "./loader", "./lib.so"), "0x48495046: __CL\nfirst\nsecond\n");
 }
 
 /// LLVM finds the section that its own tool added to a code object in a compressed bundle in a library.

@@ -14,6 +14,7 @@ mod api;
 mod damaged;
 mod faults;
 mod inputs;
+mod members;
 mod needed;
 mod plan;
 mod register;

@@ -48,6 +48,7 @@ mod kernels;
 #[cfg(unix)]
 mod linker_wrapper;
 mod r#match;
+mod members;
 mod messages;
 mod needs;
 mod object_form;
