@@ -140,8 +140,8 @@ impl Makers {
             .map(|package| programs_of(&wheel.join(package)))
             .collect::<Result<_>>()?;
         let runs = tree.join("bin/offload");
-        let (date, others) = (Some(self.date.clone()), vec![notices("cli").into()]);
-        Files { programs, runs, date, others }.install(&tree)?;
+        let others = vec![notices("cli").into()];
+        Files { programs, runs, others }.install(&tree)?;
         process::run(command("chmod -R u=rwX,go=rX").arg(&tree))?;
         self.make_tarball(&tree, &directory.join(format!("{}.tar.gz", self.name())))
     }

@@ -1,6 +1,5 @@
 //! The files of the tools where a system has them: programs, completions, manual pages, documents.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,8 +24,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
         let names = &workspace.package(package)?.programs;
         programs.push(names.iter().map(|name| Path::new(built).join(name)).collect());
     }
-    let date = env::var("SOURCE_DATE_EPOCH").ok();
-    Files { programs, runs, date, others: Vec::new() }.install(Path::new(prefix))
+    Files { programs, runs, others: Vec::new() }.install(Path::new(prefix))
 }
 
 /// The files to install.
@@ -35,8 +33,6 @@ pub(crate) struct Files {
     pub programs: Vec<Vec<PathBuf>>,
     /// A program that this machine can run.
     pub runs: PathBuf,
-    /// The date of the manual pages, in seconds.
-    pub date: Option<String>,
     /// More documents.
     pub others: Vec<PathBuf>,
 }
@@ -69,7 +65,6 @@ impl Files {
 
     fn offload(&self) -> Command {
         let mut offload = Command::new(&self.runs);
-        offload.envs(self.date.iter().map(|date| ("SOURCE_DATE_EPOCH", date)));
         offload.env("LC_ALL", "C").env("TZ", "UTC");
         offload
     }

@@ -43,7 +43,7 @@ pub enum Rule {
         wanted: Vec<Wanted>,
         /// `true` if neither other features nor generic or portable code is meant.
         exact: bool,
-        /// `true` if PTX in NVIDIA fatbinaries goes, whoever could load it.
+        /// `true` if PTX in NVIDIA fatbinaries goes, also where a GPU could load it.
         drop_ptx: bool,
     },
     /// Images for these targets go.
@@ -103,7 +103,7 @@ impl Rule {
         self
     }
 
-    /// Sets whether PTX in NVIDIA fatbinaries goes, whoever could load it. Default: `false`. A rule that drops leaves it.
+    /// Sets whether PTX in NVIDIA fatbinaries goes, also where a GPU could load it. Default: `false`. A rule that drops leaves it.
     #[must_use]
     pub fn with_drop_ptx(mut self, drops: bool) -> Self {
         if let Rule::Keep { drop_ptx, .. } = &mut self {

@@ -1,5 +1,6 @@
 //! The way from a wrapper to its device code, as a runtime goes it, and back.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Seek};
 
 use byte_parts::Source;
@@ -44,7 +45,7 @@ impl Registrable {
         format: FileFormat,
         input: R,
     ) -> io::Result<Registration> {
-        let (containers, format) = match format {
+        let (mut containers, format) = match format {
             FileFormat::Elf { .. } => (self.0, Format::LinkedElf),
             FileFormat::Coff | FileFormat::Pe => (self.0, Format::Pe),
             _ => return Ok(Registration::default()),
@@ -58,7 +59,10 @@ impl Registrable {
             }
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
-        Ok(Registration { containers, wrappers, error })
+        containers.sort_by_key(|one| one.at);
+        let of = |with| Ends::of(wrappers.iter().filter(|one| one.with == with));
+        let (hip, cuda) = (of(RegisteredWith::Hip), of(RegisteredWith::Cuda));
+        Ok(Registration { containers, wrappers, hip, cuda, error })
     }
 }
 
@@ -92,9 +96,43 @@ impl Registrable {
 /// ```
 #[derive(Debug, Default)]
 pub struct Registration {
+    /// By offset.
     containers: Vec<InSection>,
     wrappers: Vec<Registered>,
+    hip: Ends,
+    cuda: Ends,
     error: Option<String>,
+}
+
+/// Where the wrappers for one runtime lead.
+#[derive(Debug, Default)]
+struct Ends {
+    /// The offsets of containers.
+    containers: BTreeSet<u64>,
+    /// One leads to where only a loader knows.
+    is_unknown: bool,
+    /// One leads to no container.
+    is_misled: bool,
+}
+
+impl Ends {
+    fn of<'r>(wrappers: impl Iterator<Item = &'r Registered>) -> Self {
+        let mut ends = Ends::default();
+        for wrapper in wrappers {
+            match wrapper.target {
+                Target::Container(at) => drop(ends.containers.insert(at)),
+                Target::Unknown => ends.is_unknown = true,
+                Target::Other(_) | Target::Nowhere => ends.is_misled = true,
+            }
+        }
+        ends
+    }
+
+    /// Returns whether no wrapper leads to a container at an offset, although all lead to some.
+    fn forget(&self, at: u64) -> bool {
+        let any = self.is_misled || !self.containers.is_empty();
+        any && !self.is_unknown && !self.containers.contains(&at)
+    }
 }
 
 impl Registration {
@@ -119,7 +157,7 @@ impl Registration {
             return vec![format!("registration of device code: {error}")];
         }
         let of_hip = self.containers.iter().filter(|one| one.with == RegisteredWith::Hip);
-        let forgotten = of_hip.filter(|one| self.forgets(one)).map(|one| {
+        let forgotten = of_hip.filter(|one| self.hip.forget(one.at)).map(|one| {
             format!("{}: no wrapper leads to it, so that no runtime finds it", one.place)
         });
         self.wrappers.iter().filter_map(of_wrapper).chain(forgotten).collect()
@@ -128,23 +166,19 @@ impl Registration {
     /// Returns whether a runtime does not get the code that starts at an offset in the file.
     #[must_use]
     pub fn loses(&self, at: u64) -> bool {
-        let is_misled = |with: RegisteredWith| {
-            let mut wrappers = self.wrappers.iter().filter(|one| one.with == with);
-            wrappers.any(|one| matches!(one.target, Target::Other(_) | Target::Nowhere))
-        };
-        self.containers.iter().filter(|one| one.at == at).any(|one| {
-            self.error.is_some()
-                || self.forgets(one) && (one.with == RegisteredWith::Hip || is_misled(one.with))
+        let start = self.containers.partition_point(|one| one.at < at);
+        let mut here = self.containers.iter().skip(start).take_while(|one| one.at == at);
+        here.any(|one| {
+            let is_bad = one.with == RegisteredWith::Hip || self.ends(one.with).is_misled;
+            self.error.is_some() || is_bad && self.ends(one.with).forget(at)
         })
     }
 
-    /// Returns whether no wrapper for the runtime leads to a container, although all lead to some.
-    fn forgets(&self, container: &InSection) -> bool {
-        let mut wrappers = self.wrappers.iter().filter(|one| one.with == container.with).peekable();
-        wrappers.peek().is_some()
-            && wrappers.all(|one| {
-                !matches!(one.target, Target::Unknown)
-                    && one.target != Target::Container(container.at)
-            })
+    /// Returns where the wrappers for a runtime lead, to which containers in sections belong.
+    fn ends(&self, with: RegisteredWith) -> &Ends {
+        match with {
+            RegisteredWith::Hip | RegisteredWith::HipMovedOut => &self.hip,
+            RegisteredWith::Cuda => &self.cuda,
+        }
     }
 }

@@ -147,10 +147,10 @@ impl Options {
         Options { scan, ..self }
     }
 
-    /// Sets whether a section of an ELF, COFF, PE or Mach-O file is a container if it starts with one, whatever its name
-    /// is, and whatever its type, except for ELF's symbols, relocations and groups. Without, only sections whose name or type says that they hold device code are containers, and a walk without a
-    /// [scan](Self::with_scan) reads nothing but headers of a file that has none: a linker has no use for others. Default:
-    /// `true`.
+    /// Sets whether a section of an ELF, COFF, PE or Mach-O file is a container if it starts with one, whatever its name.
+    /// ELF's symbols, relocations and groups are none. Without, only sections whose name or type says that they hold device
+    /// code are containers, and a walk without a [scan](Self::with_scan) reads nothing but headers of a file that has none:
+    /// a linker has no use for others. Default: `true`.
     #[must_use]
     pub fn with_section_starts(self, section_starts: bool) -> Self {
         Options { section_starts, ..self }

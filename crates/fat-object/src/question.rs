@@ -15,6 +15,7 @@ use crate::opened::Start;
 use crate::options::Options;
 use crate::section::{SectionContents, is_gcc_section};
 use crate::source::{Origin, Source};
+use crate::sycl;
 use crate::text::lossy;
 use crate::walker::{Event, Walk};
 
@@ -63,12 +64,14 @@ pub fn has_device_code(data: &[u8]) -> Result<bool, Error> {
     answer.map_or_else(|| of_walk(data), Ok)
 }
 
-/// Returns the answer of the sections of a host file; `None` if it has none itself, as universal files.
+/// Returns the answer of the sections of a host file; `None` if it has none itself, as universal files, or if tables of SYCL images
+/// may lie anywhere in it.
 fn of_sections(data: &[u8]) -> Result<Option<bool>, Error> {
     let available = data.len() as u64;
     let (mut names, mut headers) = (names_of(available), Budget::new(available));
-    let (mut found, mut fault) = (false, None);
+    let (mut found, mut fault, mut may_have_tables) = (false, None, false);
     let listed = parts(data, &mut names, &mut |section: NamedSection<'_>| {
+        may_have_tables |= sycl::may_have_tables(section.name);
         match start_of_section(data, &section, &mut headers) {
             Ok(Start::Nothing) => {}
             Ok(Start::Container) => found = true,
@@ -89,6 +92,7 @@ fn of_sections(data: &[u8]) -> Result<Option<bool>, Error> {
         (Ok(Parts::Nothing), _) => Err(Error::no_section_headers()),
         (Ok(Parts::TooManyNames), _) => Err(Error::too_many_names(names.limit())),
         (Ok(Parts::Slices(_)), _) => Ok(None),
+        (Ok(Parts::Sections), None) if may_have_tables => Ok(None),
         (Ok(Parts::Sections), Some(error)) => Err(error),
         (Ok(Parts::Sections), None) => Ok(Some(false)),
     }

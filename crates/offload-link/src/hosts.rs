@@ -1,4 +1,4 @@
-//! The host objects of a link, and the numbers of symbols, which are given when somebody asks.
+//! The host objects of a link, and the numbers of symbols, which they get when a plan asks for them.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -44,7 +44,7 @@ pub struct DeviceCode<'d> {
     file: Arc<str>,
     member: Option<String>,
     is_lazy: bool,
-    /// The host linker's word, for a member.
+    /// For a member, whether the host linker loaded it.
     is_loaded: Option<bool>,
     target: LinkTarget,
     offload_kind: OffloadKind,
@@ -129,14 +129,14 @@ impl<'d> Inputs<'d> {
 
     /// Adds a member of an archive in memory, and whether the host linker loaded it. Returns the number of device images in it.
     ///
-    /// This is for linkers that have resolved the symbols of host objects: nothing is left to guess, whatever
-    /// [`Members`](crate::Members) says. A loaded member is linked into all images that it fits. Another one is linked only into
-    /// images whose device code refers to its device code, which a host linker does not see; so a linker adds all members,
-    /// or those for which [`has_device_code`](fat_object::has_device_code) is true. Their symbols need no
-    /// [`with_symbols`](Self::with_symbols).
+    /// This is for linkers that have resolved the symbols of host objects, whatever [`Members`](crate::Members) says. A loaded
+    /// member is linked into all images that it fits. Another one is linked only into images whose device code refers to its
+    /// device code, which a host linker does not see, so a linker adds all members. Of several such members that define a
+    /// symbol, the first is linked. Where it cannot be told what device code refers to, all of them are linked: it is PTX, or another
+    /// input was [read](Self::read) without [`with_symbols`](Self::with_symbols). Members that are added need no `with_symbols`.
     ///
     /// As members of other archives, it demands no image, unless it is loaded and of a [`whole_archive`](Self::whole_archive).
-    /// Each call adds an input: a member that is given twice is linked once.
+    /// Each call adds an input: a member with the same name and code is linked once, except of a whole archive.
     ///
     /// ```
     /// use offload_link::{Inputs, Plan, PlanOptions};

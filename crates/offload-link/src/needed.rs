@@ -132,7 +132,7 @@ pub(crate) fn by_host<'i>(inputs: &'i Inputs<'_>, roots: &[Vec<u8>]) -> Vec<Opti
 /// Returns those members whose device code the code of an image needs, and the reasons.
 ///
 /// Unlike on the host, a symbol that the image defines is needed from no other: each round takes all members that
-/// define what is missing, so that the order of members does not matter.
+/// define what is missing, so that the order of members does not matter. Of members that a linker added one by one, it takes the first.
 pub(crate) fn by_devices<'i>(
     inputs: &'i Inputs<'_>,
     image: &[&'i DeviceCode<'i>],
@@ -167,7 +167,15 @@ pub(crate) fn by_devices<'i>(
             if defined.contains(&symbol) || !seen.insert(symbol) {
                 continue;
             }
-            for &number in definers.of_symbol(symbol) {
+            let told =
+                |number: usize| members.get(number).is_some_and(|it| it.is_loaded().is_some());
+            let definers = definers.of_symbol(symbol);
+            let mut is_provided =
+                definers.iter().any(|&number| told(number) && is_taken.get(number) == Some(&true));
+            for &number in definers {
+                if told(number) && std::mem::replace(&mut is_provided, true) {
+                    continue;
+                }
                 if let Some(is_taken @ false) = is_taken.get_mut(number) {
                     *is_taken = true;
                     taken.push((number, Need::Device(names.name(symbol))));

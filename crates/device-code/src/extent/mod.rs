@@ -14,7 +14,7 @@ use llvm_bitcode::{ReadAt, Unreadable};
 use crate::elf::{EM_AMDGPU, EM_INTELGT};
 use crate::format::FileFormat;
 
-/// Bytes among which an image may start, as somebody searches them.
+/// Bytes among which a search looks for the start of an image.
 #[non_exhaustive]
 pub struct Candidate<'h> {
     /// The bytes from the start of the image on: of PTX from the first directive on. It may have any length.

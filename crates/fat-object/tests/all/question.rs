@@ -219,3 +219,17 @@ fn images_are_iterated_by_reference() {
     assert!(listing.images().len() > 1);
     assert!(listing.images().iter().all(|image| image.bytes_in(&compressed).is_none()));
 }
+
+/// Tables of SYCL images lie in sections of any name.
+#[test]
+fn linked_sycl_images_are_device_code() {
+    use samples::sycl::{Form, Sample, file};
+
+    let images = [Sample::plain("spir64", b"\x03\x02\x23\x07code", &["one"])];
+    for is_pe in [false, true] {
+        for section in [None, Some("spir64"), Some(".rodata"), Some(".sycl")] {
+            let form = Form { is_pe, section, ..Form::default() };
+            assert!(ask(&file(form, &images).bytes).unwrap(), "{is_pe} {section:?}");
+        }
+    }
+}

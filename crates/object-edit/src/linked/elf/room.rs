@@ -45,6 +45,13 @@ impl Unit {
         let start = at.checked_add(self.place.wrapping_sub(at) & (self.align - 1))?;
         Some(start..start.checked_add(self.size)?)
     }
+
+    /// Returns the place to which it moves; `None` if there is none, or it has to stay on the first page.
+    fn moved(&self, at: u64) -> Option<Range<u64>> {
+        let place = self.fit(at)?;
+        let leaves_page = place.end > FIRST_PAGE.max(self.end()) && self.end() <= FIRST_PAGE;
+        (!self.near || !leaves_page).then_some(place)
+    }
 }
 
 /// The contents between the table of the program headers and the first content that cannot move.
@@ -63,13 +70,8 @@ pub(super) struct Room {
     pub(super) base: u64,
 }
 
-/// The first units after a table, and where they go.
-struct Moves {
-    /// For each the new place; `None` if it leaves.
-    places: Vec<Option<u64>>,
-    /// The end of the last one that stays.
-    end: u64,
-}
+/// For the first units after a table, as many as must move: the new place; `None` for one that leaves.
+type Moves = Vec<Option<u64>>;
 
 /// The places of the sections after a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -168,11 +170,10 @@ impl Room {
             return None;
         }
         let mut far = self.homeless.clone();
-        let all = || self.moves(table_end, &|_, unit| !unit.near);
-        let moves = self.smallest(table_end).or_else(all)?;
+        let moves = self.smallest(table_end).or_else(|| self.all(table_end))?;
         let mut near = Vec::new();
         for (n, unit) in self.units.iter().enumerate() {
-            match moves.places.get(n) {
+            match moves.get(n) {
                 Some(None) => far.extend(&unit.sections),
                 Some(&Some(place)) => near.extend(unit.places(file, place)),
                 None => near.extend(unit.places(file, unit.place)),
@@ -182,42 +183,49 @@ impl Room {
         Some(Zone { near, far })
     }
 
-    /// Returns the moves with which one unit leaves, the smallest in whose place the others fit. Into the gap that a
-    /// larger one leaves, patchelf before 0.19 moves the dynamic section of a program at a fixed address, and nothing
-    /// can write to it there.
+    /// Returns the moves with which one unit leaves, the smallest in whose place those before it fit: units that lie as
+    /// [`restore`](Self::restore) puts them back. Into the gap that a larger one leaves, patchelf before 0.19 moves the dynamic
+    /// section of a program at a fixed address, and nothing can write to it there.
     fn smallest(&self, table_end: u64) -> Option<Moves> {
-        let units = self.units.iter().enumerate().filter(|(_, unit)| !unit.near);
-        let one = units.filter_map(|(n, unit)| {
-            let moves = self.moves(table_end, &|index, _| index == n)?;
-            // A later edit puts back what lies before it, and only that.
-            let fits = moves.places.len() == n + 1 && moves.end <= unit.end();
-            fits.then_some((unit.size, moves))
-        });
-        one.min_by_key(|(size, _)| *size).map(|(_, moves)| moves)
+        let indices = self.units.iter().flat_map(|unit| &unit.sections);
+        if !self.homeless.is_empty() || !indices.is_sorted() {
+            return None;
+        }
+        let mut best: Option<(u64, usize)> = None;
+        let mut moves = Moves::new();
+        let (mut end, mut end_before) = (table_end, Room::table_end(self.headers));
+        for unit in &self.units {
+            let before = unit.fit(end_before).filter(|before| before.start == unit.place);
+            let Some(before) = before.filter(|_| end > unit.place) else { break };
+            let fits = !unit.near && end <= unit.end();
+            if fits && best.is_none_or(|(size, _)| unit.size < size) {
+                best = Some((unit.size, moves.len()));
+            }
+            let Some(place) = unit.moved(end) else { break };
+            moves.push(Some(place.start));
+            (end, end_before) = (place.end, before.end);
+        }
+        let (_, n) = best?;
+        moves.truncate(n);
+        moves.push(None);
+        Some(moves)
     }
 
-    /// Moves the units that are in the way of the table, or of one that goes a little further; `None` if they have no
-    /// place.
-    fn moves(&self, table_end: u64, leaves: &dyn Fn(usize, &Unit) -> bool) -> Option<Moves> {
-        let mut moves = Moves { places: Vec::new(), end: table_end };
+    /// Returns the moves with which all units leave that are in the way and may; `None` if the others have no place.
+    fn all(&self, table_end: u64) -> Option<Moves> {
+        let mut moves = Moves::new();
+        let mut at = table_end;
+        // Units are in the way of the table, or of one that goes a little further.
         loop {
-            let n = moves.places.len();
-            let next = self.units.get(n).map_or(self.barrier, |unit| unit.place);
-            if moves.end <= next.min(self.barrier) {
+            let unit = self.units.get(moves.len());
+            let next = unit.map_or(self.barrier, |unit| unit.place);
+            if at <= next.min(self.barrier) {
                 return Some(moves);
             }
-            let unit = self.units.get(n)?;
-            if leaves(n, unit) {
-                moves.places.push(None);
-                continue;
-            }
-            let place = unit.fit(moves.end)?;
-            let end = place.end;
-            if unit.near && end > FIRST_PAGE && end > unit.end() && unit.end() <= FIRST_PAGE {
-                return None;
-            }
-            moves.places.push(Some(place.start));
-            moves.end = end;
+            let unit = unit?;
+            let place = if unit.near { Some(unit.moved(at)?) } else { None };
+            at = place.as_ref().map_or(at, |place| place.end);
+            moves.push(place.map(|place| place.start));
         }
     }
 }
