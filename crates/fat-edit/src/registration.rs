@@ -104,7 +104,7 @@ pub struct Registration {
     error: Option<String>,
 }
 
-/// Where the wrappers for one runtime lead.
+/// The ends to which the wrappers for one runtime lead.
 #[derive(Debug, Default)]
 struct Ends {
     /// The offsets of containers.

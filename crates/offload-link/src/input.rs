@@ -131,7 +131,7 @@ impl<'d> Inputs<'d> {
     ///
     /// This is for linkers that have resolved the symbols of host objects, whatever [`Members`](crate::Members) says. A loaded
     /// member is linked into all images that it fits. Another one is linked only into images whose device code refers to its
-    /// device code, which a host linker does not see, so a linker adds all members. Of several such members that define a
+    /// device code, which a host linker does not see, so a linker adds all members; if several of these define a
     /// symbol, the first is linked. Where it cannot be told what device code refers to, all of them are linked: it is PTX, or another
     /// input was [read](Self::read) without [`with_symbols`](Self::with_symbols). Members that are added need no `with_symbols`.
     ///

@@ -132,7 +132,7 @@ pub(crate) fn by_host<'i>(inputs: &'i Inputs<'_>, roots: &[Vec<u8>]) -> Vec<Opti
 /// Returns those members whose device code the code of an image needs, and the reasons.
 ///
 /// Unlike on the host, a symbol that the image defines is needed from no other: each round takes all members that
-/// define what is missing, so that the order of members does not matter. Of members that a linker added one by one, it takes the first.
+/// define what is missing, so that the order of members does not matter. If several that a linker added one by one define a symbol, it takes the first.
 pub(crate) fn by_devices<'i>(
     inputs: &'i Inputs<'_>,
     image: &[&'i DeviceCode<'i>],

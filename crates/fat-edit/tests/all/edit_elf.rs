@@ -650,3 +650,20 @@ fn sections_of_other_kinds_are_not_edited() {
     let error = remove(&file, &others(GFX906)).unwrap_err();
     assert!(error.kind() == ErrorKind::Unsupported, "{error}");
 }
+
+/// Tables make room for program headers only where they can be put back.
+#[test]
+fn sections_in_another_order_are_restored() {
+    let file = samples::example("hip-two-units.so");
+    let headers = u64::from_le_bytes(file[40..48].try_into().unwrap());
+    let headers = usize::try_from(headers).unwrap();
+    let header = |n: usize| headers + 64 * n..headers + 64 * (n + 1);
+    for (one, other) in [(2, 3), (2, 5), (2, 6)] {
+        let mut swapped = file.clone();
+        swapped[header(one)].copy_from_slice(&file[header(other)]);
+        swapped[header(other)].copy_from_slice(&file[header(one)]);
+        let compressed = compress(&swapped).unwrap().1;
+        assert!(compressed != swapped);
+        assert!(decompress(&compressed, false).unwrap().1 == swapped, "{one} {other}");
+    }
+}
