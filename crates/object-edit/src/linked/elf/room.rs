@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use object::elf::{PT_GNU_PROPERTY, PT_NOTE, SHT_NOTE};
+use object::elf::{ET_EXEC, PT_GNU_PROPERTY, PT_NOTE, SHT_NOTE};
 
 use super::dynamic::Dynamic;
 use super::file::{
@@ -170,7 +170,9 @@ impl Room {
             return None;
         }
         let mut far = self.homeless.clone();
-        let moves = self.smallest(table_end).or_else(|| self.all(table_end))?;
+        let is_fixed = file.header.e_type.get(LE) == ET_EXEC;
+        let smallest = if is_fixed { self.smallest(table_end) } else { None };
+        let moves = smallest.or_else(|| self.all(table_end))?;
         let mut near = Vec::new();
         for (n, unit) in self.units.iter().enumerate() {
             match moves.get(n) {
