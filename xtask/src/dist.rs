@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::ci::Ci;
 use crate::files;
-use crate::install::Files;
+use crate::install::{Files, PACKAGES};
 use crate::machine::{Place, has, is_x86_64_linux, need, variable};
 use crate::notices;
 use crate::process::{self, Result, Stop, command, lacking, read, succeeds, wrong};
@@ -63,9 +63,6 @@ fn are_the_same(one: &Path, other: &Path, how: &str) -> Result {
     Ok(())
 }
 
-/// The directories of the packages of tools, below `crates`; each is a wheel.
-const PACKAGES: [&str; 2] = ["cli", "drop-ins"];
-
 /// Returns the path of the licences of others, written while a wheel is made, which takes them in.
 fn notices(package: &str) -> String {
     format!("crates/{package}/LICENSE-THIRD-PARTY")
@@ -86,7 +83,7 @@ struct Makers {
 
 impl Drop for Makers {
     fn drop(&mut self) {
-        for package in PACKAGES {
+        for (package, _) in PACKAGES {
             let _ = fs::remove_file(self.root.join(notices(package)));
         }
     }
@@ -125,7 +122,8 @@ impl Makers {
         process::run(command("rm -rf").args([directory, &wheel, &tree]))?;
         fs::create_dir_all(directory)?;
         let texts = notices::all(self.triple)?;
-        for package in PACKAGES {
+        let mut programs = Vec::new();
+        for (package, _) in PACKAGES {
             fs::write(notices(package), &texts)?;
             let (made, unpacked) = (self.place.join("made"), wheel.join(package));
             process::run(command("rm -rf").arg(&made))?;
@@ -134,11 +132,8 @@ impl Makers {
             let mut unpack = command("python3 -m zipfile -e");
             process::run(unpack.args(files::of(&made)?).arg(&unpacked))?;
             process::run(command("mv").args(files::of(&made)?).arg(directory))?;
+            programs.push(programs_of(&unpacked)?);
         }
-        let programs: Vec<_> = PACKAGES
-            .iter()
-            .map(|package| programs_of(&wheel.join(package)))
-            .collect::<Result<_>>()?;
         let runs = tree.join("bin/offload");
         let others = vec![notices("cli").into()];
         Files { programs, runs, others }.install(&tree)?;

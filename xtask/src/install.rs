@@ -7,9 +7,9 @@ use std::process::Command;
 use crate::process::{self, Result, Stop, command, read};
 use crate::workspace::Workspace;
 
-/// The packages of tools, and where their programs go: the replacements have the names of other tools, which may not be in PATH.
-pub(crate) const PLACES: [(&str, &str); 2] =
-    [("offload-cli", "bin"), ("offload-drop-ins", "libexec/offload")];
+/// The directories of the packages of tools, below `crates`, and where their programs go: the replacements have the names of other
+/// tools, which may not be in PATH.
+pub(crate) const PACKAGES: [(&str, &str); 2] = [("cli", "bin"), ("drop-ins", "libexec/offload")];
 
 /// Installs built programs below a prefix: `install PREFIX PROGRAMS [OFFLOAD]`. `OFFLOAD` writes the completions and manual pages
 /// where the installed program is for another machine.
@@ -20,8 +20,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
         _ => return Err(Stop::Misused("expected PREFIX PROGRAMS [OFFLOAD]".to_owned())),
     };
     let mut programs = Vec::new();
-    for (package, _) in PLACES {
-        let names = &workspace.package(package)?.programs;
+    for (package, _) in PACKAGES {
+        let names = &workspace.package(&format!("offload-{package}"))?.programs;
         programs.push(names.iter().map(|name| Path::new(built).join(name)).collect());
     }
     Files { programs, runs, others: Vec::new() }.install(Path::new(prefix))
@@ -39,7 +39,7 @@ pub(crate) struct Files {
 
 impl Files {
     pub(crate) fn install(&self, prefix: &Path) -> Result {
-        for ((_, directory), programs) in PLACES.iter().zip(&self.programs) {
+        for ((_, directory), programs) in PACKAGES.iter().zip(&self.programs) {
             let directory = prefix.join(directory);
             fs::create_dir_all(&directory)?;
             process::run(command("install -m 755").args(programs).arg(directory))?;

@@ -148,10 +148,11 @@ pub(crate) fn open(
     }
 }
 
-/// Returns whether a container may [start](starts_with) with these bytes. One byte is not enough: functions start with `push`.
-pub(crate) fn may_start_with(bytes: &[u8]) -> bool {
+/// Returns whether a container may [start](starts_with) at an offset of memory. One byte is not enough: functions start with `push`.
+pub(crate) fn may_start_at(memory: &[u8], offset: u64) -> bool {
+    let start = usize::try_from(offset).ok().and_then(|offset| memory.get(offset..));
     let mut rows = ALL.iter().filter(|row| row.is_start.is_some());
-    rows.any(|row| bytes.starts_with(row.magic))
+    start.is_some_and(|start| rows.any(|row| start.starts_with(row.magic)))
 }
 
 /// Returns whether a container with a valid header starts here.

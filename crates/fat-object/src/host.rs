@@ -159,10 +159,7 @@ fn may_hold(
     memory: Option<&[u8]>,
     starts: bool,
 ) -> bool {
-    let starts_so = |memory: &[u8]| {
-        let start = usize::try_from(section.range.start).ok();
-        start.and_then(|start| memory.get(start..)).is_some_and(containers::may_start_with)
-    };
+    let starts_so = |memory| containers::may_start_at(memory, section.range.start);
     let may_start = starts && section.contents == SectionContents::Unknown;
     section.contents == SectionContents::DeviceCode
         || section.is_bundle_entry()
@@ -284,12 +281,10 @@ fn elf_parts<'d, Elf: FileHeader<Endian = Endianness>>(
             return Ok(Parts::TooManyNames);
         }
         let kind = header.sh_type(endian);
-        let contents = if kind.0 == SHT_LLVM_OFFLOADING || is_device_section(name) {
-            SectionContents::DeviceCode
-        } else if TABLES.contains(&kind) {
-            SectionContents::Table
-        } else {
-            SectionContents::Unknown
+        let contents = match contents_by_name(name) {
+            _ if kind.0 == SHT_LLVM_OFFLOADING => SectionContents::DeviceCode,
+            SectionContents::Unknown if TABLES.contains(&kind) => SectionContents::Table,
+            contents => contents,
         };
         if each_section(name, (start, size), contents, each).is_break() {
             break;
@@ -334,12 +329,7 @@ fn other_parts<'d>(
         if !names.take(name.len() as u64) {
             return Ok(Parts::TooManyNames);
         }
-        let contents = if is_device_section(name) {
-            SectionContents::DeviceCode
-        } else {
-            SectionContents::Unknown
-        };
-        if each_section(name, (start, size), contents, each).is_break() {
+        if each_section(name, (start, size), contents_by_name(name), each).is_break() {
             break;
         }
     }
@@ -350,4 +340,8 @@ pub(crate) fn is_device_section(name: &[u8]) -> bool {
     // Part of a name: COFF objects may carry several `.llvm.offloading` sections with a suffix.
     name.starts_with(b".llvm.offloading")
         || DEVICE_SECTIONS.iter().any(|device| device.as_bytes() == name)
+}
+
+fn contents_by_name(name: &[u8]) -> SectionContents {
+    if is_device_section(name) { SectionContents::DeviceCode } else { SectionContents::Unknown }
 }

@@ -121,8 +121,7 @@ fn start_of_section(
 
 /// Returns the kind of container at the start of `window`.
 fn start_of(data: &[u8], window: &Range<u64>, headers: &mut Budget) -> io::Result<Start> {
-    let start = usize::try_from(window.start).ok().and_then(|start| data.get(start..));
-    if !start.is_some_and(containers::may_start_with) {
+    if !containers::may_start_at(data, window.start) {
         return Ok(Start::Nothing);
     }
     containers::starts_with(&mut Source::of_bytes(data, Origin::File), window, headers)

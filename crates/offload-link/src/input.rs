@@ -175,6 +175,7 @@ impl<'d> Inputs<'d> {
         collector.loaded = Some(Loaded { member, is_loaded: loaded });
         let walked = fat_object::walk_slice(bytes, &options(), &mut collector);
         let mut found = collector.found;
+        let name = || format!("{archive}({member})");
         let is_root = loaded && self.has_symbols;
         if is_root || !found.codes.is_empty() {
             let symbols = if is_root {
@@ -182,14 +183,10 @@ impl<'d> Inputs<'d> {
             } else {
                 UnnumberedSymbols::Read(Symbols::NoObject)
             };
-            let name = format!("{archive}({member})");
-            found.hosts.list.push(Host { name, is_lazy: false, symbols });
+            found.hosts.list.push(Host { name: name(), is_lazy: false, symbols });
             found.codes.iter_mut().for_each(|code| code.host = Some(0));
         }
-        let found = walked.map(|_| found).map_err(|error| {
-            let name = format!("{archive}({member})");
-            Error::of(ErrorKind::Input, &name, error)
-        })?;
+        walked.map_err(|error| Error::of(ErrorKind::Input, &name(), error))?;
         let count = found.codes.len();
         self.push(found);
         Ok(count)

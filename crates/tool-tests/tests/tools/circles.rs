@@ -35,7 +35,7 @@ fn paths(tree: &str) -> Vec<String> {
 
 /// Returns the code of a file, without comments and unit tests.
 fn code(text: &str) -> String {
-    let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let text = machine::without_tests(text);
     // A name that only documentation uses does not count.
     let text = text.replace("#[cfg(doc)]\nuse ", "// ");
     let lines = text.lines().map(|line| line.split("//").next().unwrap());

@@ -21,6 +21,11 @@ pub fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Returns a source up to its unit tests.
+pub fn without_tests(source: &str) -> &str {
+    source.split("#[cfg(test)]\nmod ").next().unwrap()
+}
+
 /// Errors of temporary files name the directory.
 #[test]
 fn tools_make_temporary_files_in_one_place() {

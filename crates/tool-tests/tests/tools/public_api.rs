@@ -19,7 +19,7 @@ struct Types<'t> {
 }
 
 fn types(text: &str) -> Types<'_> {
-    let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let text = machine::without_tests(text);
     let lines: Vec<&str> = text.lines().collect();
     let (mut count, mut silent) = (0, Vec::new());
     for (at, line) in lines.iter().enumerate() {
@@ -62,7 +62,7 @@ fn types(text: &str) -> Types<'_> {
 
 /// Returns the names of methods that take `self` and more and give it back changed, with whether the rule allows them.
 fn setters(text: &str) -> Vec<(&str, bool)> {
-    let text = text.split("#[cfg(test)]\nmod ").next().unwrap();
+    let text = machine::without_tests(text);
     let methods = text.match_indices("pub fn ").filter_map(|(at, word)| {
         let signature = text[at + word.len()..].split('{').next()?;
         let (arguments, result) = signature.rsplit_once("->")?;
