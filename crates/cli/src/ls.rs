@@ -15,6 +15,7 @@ use fat_object::{Container, Finding, Image, Summary, Visitor};
 use crate::complaint::{self, Complaint};
 use crate::select::Selection;
 use row::{Hashed, Key};
+use tool_inputs::headings::Headings;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
@@ -145,6 +146,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     // With --totals, sums of the directory or package that the last file lies in.
     let mut group: Option<(String, Totals)> = None;
     let mut blocks = 0;
+    let mut names = Headings::new();
     let inputs = Inputs::find(&args.files);
     let list = |file: &Input, threads| list(args, &filter, file, threads);
     let limits = (&args.limits, HEADS);
@@ -168,7 +170,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             } else {
                 separate(&mut out, &mut blocks)?;
                 if let Ok(summary) = &summary {
-                    heading(&mut out, file.name(), summary)?;
+                    let name = names.name(&mut out, file)?;
+                    heading(&mut out, &name, summary)?;
                 }
                 let mut own = Totals::default();
                 own.add(size, &images);

@@ -13,6 +13,7 @@ use fat_object::{
 use gpu_packages::Verified;
 use kpack::Toc;
 
+use tool_inputs::headings::Headings;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
@@ -68,8 +69,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     };
     let inputs = Inputs::find(&args.files).verifying();
     let mut split = PackSet::default();
+    let mut names = Headings::new();
     let looked = inputs.look((&args.limits, HEADS), "checking", check, |file, checked| {
         if let Some(verified) = file.verified() {
+            names.started(file.name());
             return report_package(&mut out, file, verified);
         }
         let Some((result, visitor)) = checked else { return Ok(Seen::Nothing) };
@@ -83,8 +86,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             let checked = host.check();
             let is_faulty = checked.is_err();
             let lines = checked.map_or_else(|faults| faults, |text| vec![format!("ok, {text}")]);
+            let shown = names.name(&mut out, file)?;
             for line in lines {
-                show!(out, "{}: {line}", file.name())?;
+                show!(out, "{shown}: {line}")?;
             }
             return Ok(Seen::faults(is_faulty));
         }
@@ -95,7 +99,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         if let Some(seen) = file.passed_over(shows, &result) {
             return Ok(seen);
         }
-        let shown = file.name();
+        let shown = names.name(&mut out, file)?;
         for finding in &visitor.texts {
             show!(out, "{shown}: {finding}")?;
         }

@@ -268,6 +268,8 @@ impl About<'_> {
         match builds.missing(self.gpu) {
             [] => format!("code for {name} in {} containers of the builds", self.share(builds)),
             missing => {
+                // The name of the builds has their directory.
+                let missing = missing.iter().map(|name| name.rsplit(['/', ':']).next().unwrap_or(name));
                 let missing = few(missing);
                 format!("{serving} of {files} builds {have} code for {name}, not {missing}")
             }

@@ -139,6 +139,12 @@ impl Inputs {
         self.files.len() > 1 || !self.directories.is_empty()
     }
 
+    /// Shows the progress of work on all files.
+    pub fn progress(&self, doing: &str) -> Progress {
+        // Sparse files may have any size.
+        Progress::through(doing, || self.files.iter().map(Input::size).fold(0, u64::saturating_add))
+    }
+
     /// Does something with each file, by several threads, and hands the results over in order, here. A line shows on a
     /// terminal if it takes long. Members of packages are read up to what the work needs: `keep` says what that is.
     ///
@@ -152,7 +158,11 @@ impl Inputs {
         work: impl Fn(&Input, Threads) -> R + Sync,
         mut take: impl FnMut(&Input, R) -> io::Result<Seen>,
     ) -> io::Result<Looked> {
-        let _progress = Progress::start(doing);
+        let progress = self.progress(doing);
+        let work = |file: &Input, threads| {
+            progress.present(file.name());
+            work(file, threads)
+        };
         let (at_once, each) = limits.threads.for_files(self.files.iter().map(Input::path));
         let budget = Budget::default();
         let scope = Scope { limits, budget: &budget, keep, verifies: self.verifies };
@@ -196,6 +206,7 @@ impl Inputs {
                 let mut tally = Tally::default();
                 let take = |result| take_one(&mut looked, file, result, &mut tally);
                 results.into_iter().try_for_each(take)?;
+                progress.pass(file.size());
                 looked.end(named(file), members, of(file), tally);
                 io::Result::Ok(())
             })?;

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod environment;
+pub mod headings;
 pub mod inputs;
 pub mod limits;
 pub mod package;

@@ -38,6 +38,7 @@ pub mod store;
 pub mod style;
 pub mod table;
 pub mod temporary;
+pub mod width;
 
 /// The result of a command that did not fail outright.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use byte_parts::seek_position;
 
+use crate::progress::add_read;
+
 /// The ranges of a file that cannot be read.
 #[derive(Debug, Default)]
 pub struct Holes {
@@ -140,6 +142,7 @@ impl Read for Positioned<'_> {
         }
         let place = self.start + self.position;
         let read = read_at(file, buf.split_at_mut(len).0, place)?;
+        add_read(read);
         self.position += read as u64;
         Ok(read)
     }

@@ -1,18 +1,57 @@
-//! A line on the terminal while something takes long.
+//! A line on the terminal while something takes long: what is done, how much of it, and the time that is left.
 
+use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::style::{self, printable};
+use crate::width::width;
 
 /// Shorter work shows no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The time from one line to the next.
+const PAUSE: Duration = Duration::from_millis(250);
+/// Cells of the bar.
+const BAR: usize = 20;
 
-/// Work that is going on. After a second a line on standard error says so, if that is a terminal; it disappears when
-/// this is dropped.
+/// Bytes of inputs that were read by now.
+static READ: AtomicU64 = AtomicU64::new(0);
+/// The line on the terminal of this process.
+static SHOWN: Mutex<Option<Arc<Mutex<Line>>>> = Mutex::new(None);
+
+/// Counts bytes of an input that were read.
+pub(crate) fn add_read(bytes: usize) {
+    READ.fetch_add(bytes as u64, Ordering::Relaxed);
+}
+
+/// Takes the line away, if one is shown, until the next one is due. Whatever writes to a terminal calls this before.
+pub(crate) fn hide() {
+    if let Some(line) = &*lock(&SHOWN) {
+        lock(line).clear();
+    }
+}
+
+/// A writer that takes the line away before it writes.
+#[derive(Debug)]
+pub(crate) struct Hiding<W>(pub(crate) W);
+
+impl<W: Write> Write for Hiding<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        hide();
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Work that is going on. After a second a line on standard error says so, if that is a terminal; it disappears while others write, and
+/// when this is dropped.
 #[derive(Debug, Default)]
 pub struct Progress(Option<Shown>);
 
@@ -20,6 +59,7 @@ pub struct Progress(Option<Shown>);
 #[derive(Debug)]
 struct Shown {
     line: Arc<Mutex<Line>>,
+    is_registered: bool,
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -27,121 +67,144 @@ struct Shown {
 /// The line of a terminal.
 #[derive(Debug)]
 struct Line {
-    what: String,
+    doing: String,
+    /// The name of what is worked on.
+    present: String,
+    /// Bytes of all inputs, of those that are done, and bytes read before the start.
+    total: u64,
+    done: u64,
+    read_before: u64,
     start: Instant,
     is_shown: bool,
     print: fn(&str),
 }
 
 impl Line {
-    fn show(&mut self) {
-        let Line { what, start, print, .. } = self;
-        print(&format!("\roffload: {what} ... {} s", start.elapsed().as_secs()));
+    /// Shows the line as it is after some time, with this number of bytes read, in `fit` cells.
+    fn text(&self, elapsed: Duration, read: u64, fit: usize) -> String {
+        let seconds = elapsed.as_secs();
+        let mut text = format!("offload: {}", self.doing);
+        let position = self.done.max(read.saturating_sub(self.read_before)).min(self.total);
+        if position == 0 {
+            let _ = write!(text, " ... {seconds} s");
+            return text;
+        }
+        let part = |whole: u128| u128::from(position) * whole / u128::from(self.total.max(1));
+        let filled = usize::try_from(part(BAR as u128)).map_or(BAR, |filled| filled.min(BAR));
+        let _ = write!(text, " [{:-<BAR$}] {} %", "#".repeat(filled), part(100));
+        let left = elapsed.as_secs_f64() * (self.total - position) as f64 / position as f64;
+        let left = match left.ceil() {
+            left if left < 100.0 => format!("{left} s left"),
+            left => format!("{} min left", (left / 60.0).ceil()),
+        };
+        let of = format!("{} of {}", style::size(position), style::size(self.total));
+        for more in [left, of] {
+            if width(&text) + 2 + width(&more) < fit {
+                let _ = write!(text, "  {more}");
+            }
+        }
+        // The last cell of a line is for the cursor.
+        let room = fit.saturating_sub(width(&text) + 3);
+        let name = self.present.rsplit(['/', ':']).next().unwrap_or_default();
+        if !name.is_empty() && width(name) <= room {
+            let _ = write!(text, "  {name}");
+        }
+        text
+    }
+
+    fn show(&mut self, fit: usize) {
+        let text = self.text(self.start.elapsed(), READ.load(Ordering::Relaxed), fit);
+        (self.print)(&format!("\r{text}\x1b[K"));
         self.is_shown = true;
     }
 
-    /// Goes back to the start of the line and clears it, if it is shown. Returns whether it was.
-    fn clear(&mut self) -> bool {
-        if self.is_shown {
+    /// Goes back to the start of the line and clears it, if it is shown.
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_shown) {
             (self.print)("\r\x1b[K");
         }
-        std::mem::take(&mut self.is_shown)
     }
 }
 
-/// Locks a line. One that was left by a panic is cleared as well.
-fn lock(line: &Mutex<Line>) -> MutexGuard<'_, Line> {
-    line.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks what a panic may have left.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn to_terminal(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+    let _ = io::stderr().flush();
 }
 
 impl Progress {
-    /// Starts to show the progress of `what`.
-    pub fn start(what: &str) -> Self {
-        if !io::stderr().is_terminal() {
-            return Progress(None);
-        }
-        Progress::on(
-            |text| {
-                let _ = io::stderr().write_all(text.as_bytes());
-                let _ = io::stderr().flush();
-            },
-            PATIENCE,
-            what,
-        )
+    /// Starts to show that something is done.
+    pub fn start(doing: &str) -> Self {
+        Progress::through(doing, || 0)
     }
 
-    fn on(print: fn(&str), patience: Duration, what: &str) -> Self {
-        let what = printable(what).into_owned();
-        let line = Line { what, start: Instant::now(), is_shown: false, print };
+    /// Starts to show the progress through this number of bytes, which is only asked for if something may be shown. Inside of other work
+    /// that is shown nothing is.
+    pub fn through(doing: &str, total: impl FnOnce() -> u64) -> Self {
+        if !io::stderr().is_terminal() || lock(&SHOWN).is_some() {
+            return Progress(None);
+        }
+        let mut started = Progress::on(to_terminal, [PATIENCE, PAUSE], doing, total());
+        if let Some(shown) = &mut started.0 {
+            *lock(&SHOWN) = Some(Arc::clone(&shown.line));
+            shown.is_registered = true;
+        }
+        started
+    }
+
+    fn on(print: fn(&str), [patience, pause]: [Duration; 2], doing: &str, total: u64) -> Self {
+        let line = Line {
+            doing: printable(doing).into_owned(),
+            present: String::new(),
+            total,
+            done: 0,
+            read_before: READ.load(Ordering::Relaxed),
+            start: Instant::now(),
+            is_shown: false,
+            print,
+        };
         let line = Arc::new(Mutex::new(line));
         let (stop, stopped) = mpsc::channel();
         let shown = Arc::clone(&line);
         let thread = thread::Builder::new().spawn(move || {
-            while stopped.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
-                lock(&shown).show();
+            let mut wait = patience;
+            while stopped.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                lock(&shown).show(style::error_width());
+                wait = pause;
             }
             lock(&shown).clear();
         });
-        Progress(thread.ok().map(|thread| Shown { line, stop, thread }))
-    }
-}
-
-/// The progress of work on several things, one after the other.
-#[derive(Debug)]
-pub struct Count {
-    doing: &'static str,
-    /// The only thing, or the number of all.
-    of: String,
-    done: Option<usize>,
-    shown: Progress,
-}
-
-impl Count {
-    /// Starts to show the progress on these things, by their names.
-    pub fn start<'n>(doing: &'static str, names: impl ExactSizeIterator<Item = &'n str>) -> Self {
-        Count::new(doing, names, Progress::start)
+        let is_registered = false;
+        Progress(thread.ok().map(|thread| Shown { line, is_registered, stop, thread }))
     }
 
-    fn new<'n>(
-        doing: &'static str,
-        mut names: impl ExactSizeIterator<Item = &'n str>,
-        start: impl FnOnce(&str) -> Progress,
-    ) -> Self {
-        let count = names.len();
-        let only = names.next().filter(|_| count == 1);
-        let of = only.map_or_else(|| style::files(count), str::to_owned);
-        let done = only.is_none().then_some(0);
-        let mut started = Count { doing, of, done, shown: Progress::default() };
-        started.shown = start(&started.what());
-        started
-    }
-
-    fn what(&self) -> String {
-        let done = self.done.map_or_else(String::new, |done| format!("{done} of "));
-        format!("{} {done}{}", self.doing, self.of)
-    }
-
-    /// Takes the line away while something is printed about the next thing, which is done.
-    pub fn pass<T>(&mut self, print: impl FnOnce() -> T) -> T {
-        self.done = self.done.map(|done| done + 1);
-        let what = self.what();
-        // The thread waits until all is printed.
-        let mut line = self.shown.0.as_ref().map(|shown| lock(&shown.line));
-        let is_shown = line.as_mut().is_some_and(|line| line.clear());
-        let printed = print();
-        if let Some(line) = &mut line {
-            line.what = printable(&what).into_owned();
-            if is_shown {
-                line.show();
-            }
+    /// Shows the name of a file that is worked on.
+    pub fn present(&self, name: &str) {
+        if let Some(shown) = &self.0 {
+            lock(&shown.line).present = printable(name).into_owned();
         }
-        printed
+    }
+
+    /// Adds bytes that are done.
+    pub fn pass(&self, bytes: u64) {
+        if let Some(shown) = &self.0 {
+            let mut line = lock(&shown.line);
+            // Files may grow.
+            line.done = line.done.saturating_add(bytes);
+        }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(Shown { stop, thread, .. }) = self.0.take() {
+        if let Some(Shown { is_registered, stop, thread, .. }) = self.0.take() {
+            if is_registered {
+                *lock(&SHOWN) = None;
+            }
             drop(stop);
             let _ = thread.join();
         }
@@ -159,28 +222,53 @@ mod tests {
         TERMINAL.lock().unwrap().push_str(text);
     }
 
-    fn terminal() -> String {
-        TERMINAL.lock().unwrap().clone()
+    #[test]
+    fn a_line_says_what_is_done_and_what_is_left() {
+        let line = |total, done| Line {
+            doing: "editing".to_owned(),
+            present: "a.whl:lib/名前.so".to_owned(),
+            total,
+            done,
+            read_before: 100,
+            start: Instant::now(),
+            is_shown: false,
+            print,
+        };
+        let seconds = Duration::from_secs;
+        let text = |line: Line, read, fit| line.text(seconds(6), read, fit);
+        assert_eq!(text(line(0, 0), 500, 80), "offload: editing ... 6 s");
+        assert_eq!(text(line(400, 0), 100, 80), "offload: editing ... 6 s");
+        let half = "offload: editing [##########----------] 50 %";
+        assert_eq!(
+            text(line(400, 0), 300, 80),
+            format!("{half}  6 s left  200 B of 400 B  名前.so")
+        );
+        // Done counts if less was read.
+        assert_eq!(text(line(400, 200), 100, 72), format!("{half}  6 s left  200 B of 400 B"));
+        assert_eq!(text(line(400, 200), 100, 55), format!("{half}  6 s left"));
+        assert_eq!(text(line(400, 200), 100, 54), format!("{half}  名前.so"));
+        assert_eq!(text(line(400, 200), 100, 50), half);
+        let all = "offload: editing [####################] 100 %  0 s left  400 B of 400 B  名前.so";
+        assert_eq!(text(line(400, 500), 0, usize::MAX), all);
+        let start = "offload: editing [--------------------] 0 %  100 min left  1 B of 1000 B  名前.so";
+        assert_eq!(text(line(1000, 1), 0, usize::MAX), start);
     }
 
-    /// Things that are done faster than the patience show their progress, too, and what is printed about them has lines of its own.
     #[test]
-    fn many_quick_things_show_one_line() {
-        let start = |what: &str| Progress::on(print, Duration::from_millis(200), what);
-        let names = vec!["name"; 1 << 20];
-        let mut count = Count::new("editing", names.into_iter(), start);
-        let mut done = 0;
-        while !terminal().contains("offload: editing") {
+    fn the_line_is_taken_away() {
+        let terminal = || TERMINAL.lock().unwrap().clone();
+        let patience = [Duration::from_millis(20); 2];
+        let progress = Progress::on(print, patience, "listing", 10);
+        progress.present("a\n");
+        progress.pass(5);
+        while !terminal().contains("50 %") {
             thread::sleep(Duration::from_millis(1));
-            count.pass(|| ());
-            done += 1;
-            assert!(done < 100_000, "nothing is shown");
         }
-        count.pass(|| print("said\n"));
-        drop(count);
+        let shown = lock(&progress.0.as_ref().unwrap().line).is_shown;
+        assert!(shown);
+        drop(progress);
         let said = terminal();
-        assert!(said.contains(" of 1048576 files ... "), "{said:?}");
-        assert!(said.contains(" s\r\x1b[Ksaid\n\roffload: editing "), "{said:?}");
-        assert!(said.ends_with(" s\r\x1b[K"), "{said:?}");
+        assert!(said.contains("\roffload: listing [##########----------] 50 %"), "{said:?}");
+        assert!(said.contains("  a\\n\x1b[K") && said.ends_with("\r\x1b[K"), "{said:?}");
     }
 }

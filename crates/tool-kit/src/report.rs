@@ -7,7 +7,9 @@ use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice, StripStream};
 
-use crate::style::{ERROR, NOTE, Style, Text, WARNING, printable_lines, text};
+use crate::progress;
+use crate::style::{self, ERROR, NOTE, Style, Text, WARNING, printable_lines, text};
+use crate::width::wrapped;
 
 /// The name of the tool in messages.
 pub const OFFLOAD: &str = "offload";
@@ -64,9 +66,11 @@ pub fn deprecated(name: &str, instead: &str) {
     say(&text!("{WARNING}warning: {WARNING:#}'{name}' is deprecated. Use '{instead}' instead."));
 }
 
-/// Prints a line on standard error. Errors of printing are ignored: the exit status remains.
+/// Prints a line on standard error, broken to the width of a terminal. Errors of printing are ignored: the exit status remains.
 pub fn say(line: &Text) {
-    print([line.as_str(), "\n"].concat().as_bytes());
+    static FIT: OnceLock<usize> = OnceLock::new();
+    let fit = *FIT.get_or_init(style::error_width);
+    print([&*wrapped(line.as_str(), fit), "\n"].concat().as_bytes());
 }
 
 /// Prints lines on standard error, without colours.
@@ -76,6 +80,7 @@ pub fn say_lines(lines: &str) {
 
 /// Writes to standard error. `anstream` would write what lies between colours piece by piece.
 fn print(lines: &[u8]) {
+    progress::hide();
     static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
     let _ = match CHOICE.get_or_init(|| AutoStream::choice(&io::stderr())) {
         ColorChoice::Never => {

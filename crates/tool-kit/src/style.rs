@@ -11,6 +11,10 @@ use std::io::{self, BufWriter, Write};
 
 use anstream::{AutoStream, ColorChoice, StripStream};
 use anstyle::AnsiColor;
+use terminal_size::{Height, Width};
+
+use crate::progress::Hiding;
+use crate::width::wrapped;
 
 /// Errors.
 pub const ERROR: Style = Style(AnsiColor::Red.on_default().bold());
@@ -118,6 +122,8 @@ pub struct Out<'o> {
     out: Box<dyn Write + 'o>,
     /// The line that is not ended.
     line: Text,
+    /// The cells that a line has place for.
+    fit: usize,
 }
 
 impl fmt::Debug for Out<'_> {
@@ -129,7 +135,12 @@ impl fmt::Debug for Out<'_> {
 impl<'o> Out<'o> {
     /// Creates an output that writes to another one.
     pub fn new(out: impl Write + 'o) -> Self {
-        Out { out: Box::new(out), line: Text::default() }
+        Out { out: Box::new(out), line: Text::default(), fit: usize::MAX }
+    }
+
+    /// Breaks lines that take more cells between words.
+    pub fn fitting(self, fit: usize) -> Self {
+        Out { fit, ..self }
     }
 
     /// Adds to the current line.
@@ -140,7 +151,8 @@ impl<'o> Out<'o> {
     /// Ends the current line.
     pub fn end_line(&mut self) -> io::Result<()> {
         self.line.0.push('\n');
-        let written = self.out.write_all(self.line.0.as_bytes());
+        let lines = wrapped(&self.line.0, self.fit);
+        let written = self.out.write_all(lines.as_bytes());
         self.line.0.clear();
         written
     }
@@ -160,22 +172,23 @@ pub fn choose_colors(choice: Option<bool>) {
     }
 }
 
-/// Returns standard output for lines. Their colours are kept if it is a terminal. Writes in large pieces: flush it at the
-/// end, and before writing to standard error.
+/// Returns standard output for lines. Their colours are kept if it is a terminal, whose width they fit. Writes in large pieces: flush it
+/// at the end, and before writing to standard error.
 pub fn stdout() -> Out<'static> {
-    match AutoStream::choice(&io::stdout()) {
+    let out = match AutoStream::choice(&io::stdout()) {
         // `anstream` writes what lies between colours piece by piece.
         ColorChoice::Never => {
             let out: Box<dyn Write> = Box::new(buffered_stdout());
             Out::new(StripStream::new(out))
         }
-        _ => Out::new(BufWriter::new(anstream::stdout().lock())),
-    }
+        _ => Out::new(BufWriter::new(Hiding(anstream::stdout().lock()))),
+    };
+    out.fitting(terminal_width())
 }
 
 /// Returns standard output for bytes that need no escapes: JSON has its own, scripts are ours. Text goes to [`stdout`].
 pub fn buffered_stdout() -> impl Write {
-    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+    BufWriter::with_capacity(1 << 16, Hiding(io::stdout().lock()))
 }
 
 /// Returns a number of things: `1 wrapper`, `2 wrappers`.
@@ -230,9 +243,17 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// Cells in a line of the terminal that standard output is; without one, lines may be of any width.
+/// Returns the number of cells in a line of the terminal that standard output is; without one, lines may be of any width.
 pub fn terminal_width() -> usize {
-    let size = terminal_size::terminal_size_of(io::stdout());
+    columns(terminal_size::terminal_size_of(io::stdout()))
+}
+
+/// Returns the same for standard error.
+pub(crate) fn error_width() -> usize {
+    columns(terminal_size::terminal_size_of(io::stderr()))
+}
+
+fn columns(size: Option<(Width, Height)>) -> usize {
     size.map_or(usize::MAX, |(width, _)| usize::from(width.0))
 }
 

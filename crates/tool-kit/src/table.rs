@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::io;
 
 use crate::style::{COLUMN, Out, PLAIN, Style, part, printable, show};
+use crate::width::{cells, width};
 
 /// Limit of the width of columns: one ID of a megabyte would make a megabyte of every line.
 const WIDEST: usize = 256;
@@ -216,22 +217,28 @@ fn line(
 
 /// Returns a cell without the start or the end that its column, which shrank, has no place for.
 fn cut(cell: &str, widest: usize, end: End) -> Cow<'_, str> {
-    let skipped = width(cell).saturating_sub(widest);
-    if skipped == 0 || widest >= WIDEST {
+    if width(cell) <= widest || widest >= WIDEST {
         return cell.into();
     }
+    // One cell is for the mark.
+    let mut place = widest.saturating_sub(1);
+    let mut fits = |c: char| {
+        place.checked_sub(cells(c)).map(|left| {
+            place = left;
+            c.len_utf8()
+        })
+    };
     match end {
-        End::Start => format!("…{}", cell.chars().skip(skipped + 1).collect::<String>()),
+        End::Start => {
+            let kept: usize = cell.chars().rev().map_while(&mut fits).sum();
+            format!("…{}", cell.get(cell.len() - kept..).unwrap_or(cell))
+        }
         End::Last => {
-            format!("{}…", cell.chars().take(widest.saturating_sub(1)).collect::<String>())
+            let kept: usize = cell.chars().map_while(&mut fits).sum();
+            format!("{}…", cell.get(..kept).unwrap_or(cell))
         }
     }
     .into()
-}
-
-/// Returns the width in terminal cells, one for each character: enough for IDs, sizes and bars.
-fn width(text: &str) -> usize {
-    text.chars().count()
 }
 
 #[cfg(test)]

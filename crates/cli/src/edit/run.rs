@@ -12,7 +12,6 @@ use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::records::{Listed, Lists};
 use tool_kit::Outcome;
 use tool_kit::parallel::{Shares, in_order_by};
-use tool_kit::progress::Count;
 use tool_kit::report::{self as messages, Message};
 
 impl Editor<'_> {
@@ -62,12 +61,15 @@ impl Editor<'_> {
             reporter.say(&Message::Error(fault.clone()));
             reporter.fail();
         }
-        let edit =
-            |file: &Input| shares.run(|share| Job::new(&self, (&lists, &loose), share).edit(file));
-        let mut progress = Count::start(self.work.doing(), files.iter().map(Input::name));
+        let progress = inputs.progress(self.work.doing());
+        let edit = |file: &Input| {
+            progress.present(file.name());
+            shares.run(|share| Job::new(&self, (&lists, &loose), share).edit(file))
+        };
         let (mut emptied, mut going) = (Vec::new(), Vec::new());
         in_order_by(at_once.0, files, Input::identity, edit, |file, edited| {
-            progress.pass(|| match edited {
+            progress.pass(file.size());
+            match edited {
                 Step::Done(edited) => reporter.take(file, edited),
                 Step::Empty => {
                     emptied.push(file);
@@ -77,7 +79,7 @@ impl Editor<'_> {
                     going.push(file);
                     Ok(())
                 }
-            })
+            }
         })?;
         drop(progress);
         // Files lose all code last, and only where all went well and others have code for the targets.

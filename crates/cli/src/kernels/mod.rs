@@ -13,6 +13,7 @@ use device_select::SplitLibrary;
 use crate::complaint;
 use crate::select::Selection;
 use collect::{Found, Wanted};
+use tool_inputs::headings::Headings;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_kit::json::Array;
@@ -106,6 +107,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut out = style::stdout();
     let mut gate = KernelGate::new(&args.fail_on, args.mangled);
     let mut is_first = true;
+    let mut names = Headings::new();
     let wanted = Wanted {
         filter: &filter,
         glob: args.name.as_deref(),
@@ -129,7 +131,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 if !std::mem::take(&mut is_first) {
                     show!(out)?;
                 }
-                view::text(&mut out, args, file, &found)?;
+                let name = names.name(&mut out, input)?;
+                view::text(&mut out, args, &name, &found)?;
                 out.flush()?;
             }
             Ok(Seen::faults(complain(&wanted, input, &found)))

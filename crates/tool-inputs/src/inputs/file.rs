@@ -150,6 +150,11 @@ impl Input {
         &self.name
     }
 
+    /// Returns the size of the file; 0 if that is not known.
+    pub fn size(&self) -> u64 {
+        fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
+    }
+
     /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
