@@ -23,7 +23,7 @@ pub(crate) const TERMS: [Terms; 2] = [
         "Environment",
         &[
             ("NO_COLOR", "if set, never print colours"),
-            ("CLICOLOR_FORCE", "if set, print colours even to files and pipes"),
+            ("CLICOLOR_FORCE, FORCE_COLOR", "if set, print colours even to files and pipes"),
             ("COLUMNS", "width of help texts if standard output is not a terminal"),
             ("TMPDIR", "directory for temporary files, such as a copy of standard input"),
         ],

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod add;
+mod advice;
 mod bundle;
 mod complaint;
 mod completions;

@@ -208,7 +208,7 @@ fn around<'f>(inputs: &'f Inputs, file: &'f Input) -> Option<&'f str> {
 }
 
 /// Prints an empty line before each block of lines but the first.
-fn separate(out: &mut Out<'_>, blocks: &mut usize) -> io::Result<()> {
+pub(crate) fn separate(out: &mut Out<'_>, blocks: &mut usize) -> io::Result<()> {
     if *blocks > 0 {
         show!(out)?;
     }

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
-    add, bundle, completions, compress, decompress, doctor, extract, fatbin, gpus, help, kernels,
-    link, ls, manual, match_gpu, native, pack, packs, remove, replace, shrink, thin, unbundle,
-    verify, why, wrap,
+    add, advice, bundle, completions, compress, decompress, doctor, extract, fatbin, gpus, help,
+    kernels, link, ls, manual, match_gpu, native, pack, packs, remove, replace, shrink, thin,
+    unbundle, verify, why, wrap,
 };
 use tool_kit::help::{Group, More, template};
-use tool_kit::{Outcome, arguments, report};
+use tool_kit::{Outcome, arguments, report, style};
 
 /// See, extract, edit and verify the GPU code in any file
 ///
@@ -20,6 +20,15 @@ use tool_kit::{Outcome, arguments, report};
 #[command(name = "offload", version, propagate_version = true, max_term_width = 100)]
 #[command(after_help = help::SHORT, after_long_help = help::START.start(&help::TERMS))]
 struct Cli {
+    /// Print colours: auto (on terminals), always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true
+    )]
+    color: arguments::Color,
     #[command(subcommand)]
     command: Command,
 }
@@ -112,7 +121,8 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let cli: Cli = match arguments::parse(definition(), arguments) {
+    style::choose_colors(arguments::color(&arguments));
+    let cli: Cli = match arguments::parse(definition(), arguments, advice::about) {
         Ok(cli) => cli,
         Err(status) => return status,
     };

@@ -10,6 +10,7 @@ use crate::edit::{Editor, Options, ShortReport, Uneditable};
 use crate::suggest;
 use crate::thin::{Permits, Thinning};
 use tool_inputs::limits::Limits;
+use tool_kit::destination::is_directory;
 use tool_kit::directory::Held;
 use tool_kit::{Outcome, report};
 
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let wanted = args.gpus.iter().map(|gpu| Wanted::parse_known(&gpu.name()));
     let wanted = wanted.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
     let rule = Rule::keep(wanted).with_drop_ptx(args.drop_ptx);
-    if args.files.len() > 1 && args.output.as_ref().is_some_and(|output| !output.is_dir()) {
+    if args.files.len() > 1 && args.output.as_ref().is_some_and(|output| !is_directory(output)) {
         tool_kit::arguments::usage(
             "--output takes one file or package; without it several are edited in place",
         );

@@ -253,8 +253,8 @@ fn report(decision: &Decision<'_>, contents: &EditableFile, typed: &str, wishes:
     }
     let n = edit.without_ptx(contents);
     if n > 0 {
-        let fatbinaries = if n == 1 { "fatbinary keeps" } else { "fatbinaries keep" };
-        notes.push(format!("{n} {fatbinaries} no PTX: later GPUs have nothing to compile"));
+        let fatbinaries = if n == 1 { "fatbinary" } else { "fatbinaries" };
+        notes.push(format!("no PTX left in {n} {fatbinaries}: newer GPUs will not run their code"));
     }
     if !decision.misnamed.is_empty() {
         let names = names(&decision.misnamed);

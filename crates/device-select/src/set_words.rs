@@ -269,7 +269,8 @@ impl About<'_> {
             [] => format!("code for {name} in {} containers of the builds", self.share(builds)),
             missing => {
                 // The name of the builds has their directory.
-                let missing = missing.iter().map(|name| name.rsplit(['/', ':']).next().unwrap_or(name));
+                let missing =
+                    missing.iter().map(|name| name.rsplit(['/', ':']).next().unwrap_or(name));
                 let missing = few(missing);
                 format!("{serving} of {files} builds {have} code for {name}, not {missing}")
             }

@@ -5,21 +5,55 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, FromArgMatches};
 
 use crate::{input, report, style};
 
-/// Parses the arguments of `offload`. Prints help if it is asked for, and what is wrong; then there is an exit status.
+/// Values of `--color`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Color {
+    /// On terminals.
+    Auto,
+    /// To files and pipes, too.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+/// Returns whether there are colours always or never, by the last `--color` of a command line that is not parsed yet: its errors have
+/// colours, too.
+pub fn color(arguments: &[OsString]) -> Option<bool> {
+    let values = arguments.iter().enumerate().filter_map(|(at, argument)| {
+        match argument.to_str()?.strip_prefix("--color")? {
+            "" => arguments.get(at + 1)?.to_str(),
+            value => value.strip_prefix('='),
+        }
+    });
+    match values.last()? {
+        "always" => Some(true),
+        "never" => Some(false),
+        _ => None,
+    }
+}
+
+/// Parses the arguments of `offload`. Prints help if it is asked for, and what is wrong, with advice; then there is an exit status.
 pub fn parse<T: FromArgMatches>(
     command: Command,
     arguments: impl IntoIterator<Item = OsString>,
+    advice: impl Fn(&clap::Error) -> Option<String>,
 ) -> Result<T, ExitCode> {
     let parsed = command.try_get_matches_from(arguments);
-    let error = match parsed.and_then(|matches: ArgMatches| T::from_arg_matches(&matches)) {
+    let mut error = match parsed.and_then(|matches: ArgMatches| T::from_arg_matches(&matches)) {
         Ok(parsed) => return Ok(parsed),
         Err(error) => error,
     };
+    if let Some(advice) = advice(&error) {
+        for guess in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg] {
+            error.remove(guess);
+        }
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![advice.into()]));
+    }
     Err(match error.kind() {
         // Help and versions are asked for, and are the output then.
         ErrorKind::DisplayHelp => {

@@ -1,12 +1,17 @@
 //! The options of commands that edit files: the destination of the result.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
+use std::{fs, io};
+
+use crate::{input, report};
 
 /// The destination of the result.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Destination {
-    /// Write the result to OUT, or into it if it is a directory; - is standard output
+    /// Write the result to OUT, or into the directory OUT/; - is standard output
+    ///
+    /// A directory is made if it is not there and OUT ends with a slash.
     #[arg(short, long, value_name = "OUT", required_unless_present_any = ["in_place", "dry_run"])]
     pub output: Option<PathBuf>,
     /// Replace the file itself, atomically
@@ -35,7 +40,7 @@ impl Destination {
         if let Some(output) = &self.output
             && files.len() > 1
         {
-            if !output.is_dir() {
+            if !is_directory(output) {
                 return Some(
                     "--output takes one FILE or is a directory; several are edited with --in-place",
                 );
@@ -59,9 +64,24 @@ impl Destination {
         !self.dry_run && self.output.as_deref() == Some(Path::new("-"))
     }
 
+    /// Makes the directory for new files, if the output names one with a slash at its end.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the system, with the name of the directory.
+    pub fn make_directory(&self) -> io::Result<()> {
+        match self.output.as_deref().filter(|output| is_directory(output) && !self.dry_run) {
+            Some(output) => fs::create_dir_all(output).map_err(|error| {
+                let why = report::reason(&error);
+                io::Error::new(error.kind(), format!("{}: {why}", input::display(output)))
+            }),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the directory that gets the new file of this one.
     pub fn directory(&self, file: &Path) -> Option<&Path> {
-        self.output.as_deref().filter(|output| output.is_dir() && file.as_os_str() != "-")
+        self.output.as_deref().filter(|output| is_directory(output) && file.as_os_str() != "-")
     }
 
     /// Returns the path of the new file of this one.
@@ -72,4 +92,10 @@ impl Destination {
             (None, None) => file.to_owned(),
         }
     }
+}
+
+/// Returns whether a path is a directory, or is to be one: it ends with a slash.
+pub fn is_directory(path: &Path) -> bool {
+    let last = path.as_os_str().to_string_lossy().chars().next_back();
+    path.is_dir() || last.is_some_and(path::is_separator)
 }

@@ -11,6 +11,7 @@ pub mod directory;
 pub mod explain;
 pub mod failure;
 pub mod file_part;
+pub mod folded;
 pub mod help;
 pub mod holes;
 pub mod input;

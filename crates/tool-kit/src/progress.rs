@@ -248,9 +248,11 @@ mod tests {
         assert_eq!(text(line(400, 200), 100, 55), format!("{half}  6 s left"));
         assert_eq!(text(line(400, 200), 100, 54), format!("{half}  名前.so"));
         assert_eq!(text(line(400, 200), 100, 50), half);
-        let all = "offload: editing [####################] 100 %  0 s left  400 B of 400 B  名前.so";
+        let all =
+            "offload: editing [####################] 100 %  0 s left  400 B of 400 B  名前.so";
         assert_eq!(text(line(400, 500), 0, usize::MAX), all);
-        let start = "offload: editing [--------------------] 0 %  100 min left  1 B of 1000 B  名前.so";
+        let start =
+            "offload: editing [--------------------] 0 %  100 min left  1 B of 1000 B  名前.so";
         assert_eq!(text(line(1000, 1), 0, usize::MAX), start);
     }
 

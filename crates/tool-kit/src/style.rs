@@ -6,8 +6,10 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
+use std::env;
 use std::fmt::{self, Write as _};
 use std::io::{self, BufWriter, Write};
+use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice, StripStream};
 use anstyle::AnsiColor;
@@ -150,8 +152,8 @@ impl<'o> Out<'o> {
 
     /// Ends the current line.
     pub fn end_line(&mut self) -> io::Result<()> {
-        self.line.0.push('\n');
-        let lines = wrapped(&self.line.0, self.fit);
+        let mut lines = wrapped(&self.line.0, self.fit).into_owned();
+        lines.push('\n');
         let written = self.out.write_all(lines.as_bytes());
         self.line.0.clear();
         written
@@ -163,13 +165,27 @@ impl<'o> Out<'o> {
     }
 }
 
-/// Has colours always or never, whatever the output is; `None` leaves it to `anstream`.
+/// Has colours always or never, whatever the output is. `None` leaves it to `anstream`, and to the variable `FORCE_COLOR`, which it does
+/// not know.
 pub fn choose_colors(choice: Option<bool>) {
+    let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
+    let choice = choice.or_else(|| (is_set("FORCE_COLOR") && !is_set("NO_COLOR")).then_some(true));
     match choice {
         Some(true) => ColorChoice::AlwaysAnsi.write_global(),
         Some(false) => ColorChoice::Never.write_global(),
         None => {}
     }
+}
+
+/// Returns whether the terminal has ASCII characters only, by the locale. Files and pipes have all.
+pub(crate) fn is_ascii() -> bool {
+    static IS_ASCII: OnceLock<bool> = OnceLock::new();
+    *IS_ASCII.get_or_init(|| {
+        let variables = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(env::var_os);
+        let locale = variables.into_iter().find(|value| !value.is_empty());
+        terminal_width() != usize::MAX
+            && locale.is_some_and(|locale| locale == "C" || locale == "POSIX")
+    })
 }
 
 /// Returns standard output for lines. Their colours are kept if it is a terminal, whose width they fit. Writes in large pieces: flush it
@@ -223,9 +239,18 @@ const BAR_CELLS: u128 = 8;
 /// Returns a bar of eight cells for a part of a whole, in steps of an eighth of a cell; never empty for a part
 /// above 0.
 pub fn bar(part: u64, whole: u64) -> String {
+    bar_of(part, whole, is_ascii())
+}
+
+fn bar_of(part: u64, whole: u64, is_ascii: bool) -> String {
     const EIGHTHS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     let steps = u128::from(part) * (BAR_CELLS * 8) / u128::from(whole.max(1));
     let mut left = steps.clamp(u128::from(part > 0), BAR_CELLS * 8);
+    if is_ascii {
+        // Each began cell counts, as in the other bars.
+        let cells = usize::try_from(left.div_ceil(8)).unwrap_or(usize::MAX);
+        return format!("{:8}", "#".repeat(cells));
+    }
     let mut bar = String::new();
     for _ in 0..BAR_CELLS {
         let eighths = left.min(8);
@@ -359,6 +384,8 @@ mod tests {
         assert_eq!(bar(34, 64), "████▎   ");
         assert_eq!(bar(u64::MAX, u64::MAX), "████████");
         assert_eq!(bar(7, 0), "████████");
+        assert_eq!(bar_of(50, 100, true), "####    ");
+        assert_eq!(bar_of(1, u64::MAX, true), "#       ");
         assert_eq!(percent(1, 8), "12.5 %");
     }
 }

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use crate::style::{COLUMN, Out, PLAIN, Style, part, printable, show};
+use crate::style::{COLUMN, Out, PLAIN, Style, is_ascii, part, printable, show};
 use crate::width::{cells, width};
 
 /// Limit of the width of columns: one ID of a megabyte would make a megabyte of every line.
@@ -114,6 +114,23 @@ impl Table {
     /// Prints titles and rows. Columns that are empty in all rows are left out, and optional ones until a line fits into
     /// `fit` cells.
     pub fn print(&self, out: &mut Out<'_>, indent: &str, fit: usize) -> io::Result<()> {
+        let shown = self.fitted(indent, fit);
+        let titles: Vec<_> =
+            self.columns.iter().map(|column| column.title.clone().into_owned()).collect();
+        line(out, indent, &shown, &titles, Some(COLUMN))?;
+        for row in &self.rows {
+            line(out, indent, &shown, row, None)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether a column is printed where a line has `fit` cells.
+    pub fn shows(&self, title: &str, indent: &str, fit: usize) -> bool {
+        self.fitted(indent, fit).iter().any(|shown| shown.column.title == title)
+    }
+
+    /// Returns the columns that are printed, as wide as they are then.
+    fn fitted(&self, indent: &str, fit: usize) -> Vec<Shown<'_>> {
         let mut shown = self.widths();
         let least = |shown: &[Shown<'_>]| {
             let widths = shown.iter().map(|shown| shown.width.min(shown.column.prefers) + 2);
@@ -128,17 +145,20 @@ impl Table {
             shown.remove(at);
         }
         let too_much = line_width(indent, &shown).saturating_sub(fit);
-        for shown in shown.iter_mut().filter(|shown| shown.column.shrinks.is_some() && too_much > 0)
-        {
+        if too_much == 0 {
+            return shown;
+        }
+        if !shown.iter().any(|shown| shown.shrinks.is_some()) {
+            // The widest text gives way where no column is meant to.
+            let texts = shown.iter_mut().filter(|shown| shown.column.align == Align::Left);
+            if let Some(widest) = texts.max_by_key(|shown| shown.width) {
+                widest.shrinks = Some(End::Last);
+            }
+        }
+        for shown in shown.iter_mut().filter(|shown| shown.shrinks.is_some()) {
             shown.width = shown.width.saturating_sub(too_much).max(NARROWEST.min(shown.width));
         }
-        let titles: Vec<_> =
-            self.columns.iter().map(|column| column.title.clone().into_owned()).collect();
-        line(out, indent, &shown, &titles, Some(COLUMN))?;
-        for row in &self.rows {
-            line(out, indent, &shown, row, None)?;
-        }
-        Ok(())
+        shown
     }
 
     /// Returns whether all columns fit into a terminal of this width.
@@ -164,7 +184,8 @@ impl Table {
             .enumerate()
             .filter_map(|(index, column)| {
                 let widest = widest(index).filter(|&widest| widest > 0)?;
-                Some(Shown { index, column, width: widest.max(width(&column.title)).min(WIDEST) })
+                let width = widest.max(width(&column.title)).min(WIDEST);
+                Some(Shown { index, column, width, shrinks: column.shrinks })
             })
             .collect()
     }
@@ -175,6 +196,8 @@ struct Shown<'t> {
     index: usize,
     column: &'t Column,
     width: usize,
+    /// The end at which cells are cut that are wider.
+    shrinks: Option<End>,
 }
 
 /// Returns the width of a line, with a gap after each column.
@@ -196,9 +219,9 @@ fn line(
     style: Option<Style>,
 ) -> io::Result<()> {
     part!(out, "{indent}");
-    for (nth, &Shown { index, column, width: widest }) in columns.iter().enumerate() {
+    for (nth, &Shown { index, column, width: widest, shrinks }) in columns.iter().enumerate() {
         let cell = cells.get(index).map_or("", String::as_str);
-        let cell = match column.shrinks {
+        let cell = match shrinks {
             Some(end) => cut(cell, widest, end),
             None => cell.into(),
         };
@@ -220,8 +243,8 @@ fn cut(cell: &str, widest: usize, end: End) -> Cow<'_, str> {
     if width(cell) <= widest || widest >= WIDEST {
         return cell.into();
     }
-    // One cell is for the mark.
-    let mut place = widest.saturating_sub(1);
+    let mark = if is_ascii() { ".." } else { "…" };
+    let mut place = widest.saturating_sub(width(mark));
     let mut fits = |c: char| {
         place.checked_sub(cells(c)).map(|left| {
             place = left;
@@ -231,11 +254,11 @@ fn cut(cell: &str, widest: usize, end: End) -> Cow<'_, str> {
     match end {
         End::Start => {
             let kept: usize = cell.chars().rev().map_while(&mut fits).sum();
-            format!("…{}", cell.get(cell.len() - kept..).unwrap_or(cell))
+            format!("{mark}{}", cell.get(cell.len() - kept..).unwrap_or(cell))
         }
         End::Last => {
             let kept: usize = cell.chars().map_while(&mut fits).sum();
-            format!("{}…", cell.get(..kept).unwrap_or(cell))
+            format!("{}{mark}", cell.get(..kept).unwrap_or(cell))
         }
     }
     .into()

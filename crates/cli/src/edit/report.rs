@@ -10,6 +10,8 @@ use fat_object::ContainerKind;
 use serde::Serialize;
 
 use super::wishes::Wishes;
+use crate::ls::separate;
+use tool_kit::folded::Folded;
 use tool_kit::style::{self, HEADING, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{holes, input, report as messages};
@@ -227,6 +229,12 @@ impl FileRow {
         self.file.rsplit_once(ends).map_or(".", |(directory, _)| directory)
     }
 
+    /// Returns the name of a member in the package of this name.
+    fn member_of(&self, package: &str) -> Option<&str> {
+        let member = self.file.strip_prefix(package)?.strip_prefix(':')?;
+        (self.about == About::Member).then_some(member)
+    }
+
     /// Says that the file is a member of a package.
     pub(super) fn of_package(self, dry_run: bool) -> Self {
         FileRow { dry_run, about: About::Member, ..self }
@@ -238,22 +246,25 @@ impl FileRow {
         self
     }
 
-    /// Prints notes and warnings to standard error.
-    pub(super) fn messages(&self, work: Work, is_named: bool) {
+    /// Adds notes and warnings to those of other files.
+    pub(super) fn messages(&self, work: Work, is_named: bool, all: &mut Folded) {
         let file = &self.file;
+        // Other members have the same package before the first colon that a path of theirs follows.
+        let package = file.rsplit_once(':').map(|(package, _)| package);
+        let package = package.filter(|_| self.about == About::Member);
         if !self.changed && is_named {
             let left = match (self.dry_run, self.in_place) {
                 (true, _) => "",
                 (false, true) => ", left alone",
                 (false, false) => ", copied",
             };
-            messages::note(&format_args!("{file}: nothing to do{left}{}", self.why(work)));
+            all.note(file, package, &format!("nothing to do{left}{}", self.why(work)));
         }
         for note in &self.notes {
-            messages::note(&format_args!("{file}: {note}"));
+            all.note(file, package, note);
         }
         for warning in &self.warnings {
-            messages::warning(&format_args!("{file}: {warning}"));
+            all.warning(file, package, warning);
         }
     }
 
@@ -329,11 +340,11 @@ fn print_heading(out: &mut Out<'_>, row: &FileRow) -> io::Result<()> {
     show!(out, "{HEADING}{file}{HEADING:#}  {before} -> {after}, {part}{zeros}{dry}")
 }
 
-/// Prints a line for each file that changes, and the total.
+/// Prints a line for each file that changes, and the total: below each package its members.
 pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
     let is_whole = |row: &&FileRow| row.about == About::Package;
     let changed = rows.iter().filter(|row| row.changed);
-    let (packages, changed): (Vec<&FileRow>, Vec<&FileRow>) = changed.partition(is_whole);
+    let (packages, mut changed): (Vec<&FileRow>, Vec<&FileRow>) = changed.partition(is_whole);
     if changed.is_empty() && packages.is_empty() {
         if !rows.is_empty() {
             let files = rows.iter().filter(|row| !is_whole(row)).count();
@@ -342,20 +353,44 @@ pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
         return Ok(());
     }
     let mut out = style::stdout();
-    let mut table = sizes("FILE");
-    for (name, files) in lines(&changed) {
-        add_sizes(&mut table, &name, &files);
+    let mut blocks = 0;
+    for package in packages {
+        let members = changed.extract_if(.., |row| row.member_of(&package.file).is_some());
+        let members: Vec<&FileRow> = members.collect();
+        separate(&mut out, &mut blocks)?;
+        print_heading(&mut out, package)?;
+        print_table(&mut out, &members, "  ", &|row| row.member_of(&package.file))?;
     }
-    if changed.len() > 1 {
-        let dry = if changed.iter().any(|row| row.dry_run) { ", not written" } else { "" };
-        add_sizes(&mut table, &format!("{}{dry}", style::files(changed.len())), &changed);
-    }
-    table.print(&mut out, "", style::terminal_width())?;
-    for row in packages {
-        show!(out)?;
-        print_heading(&mut out, row)?;
+    if !changed.is_empty() {
+        separate(&mut out, &mut blocks)?;
+        print_table(&mut out, &changed, "", &|_| None)?;
     }
     out.flush()
+}
+
+/// Prints a table of files, by the names that they have there.
+fn print_table<'r>(
+    out: &mut Out<'_>,
+    rows: &[&'r FileRow],
+    indent: &str,
+    name: &dyn Fn(&FileRow) -> Option<&str>,
+) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut table = sizes("FILE");
+    for (whole, files) in lines(rows) {
+        let short = match files[..] {
+            [one] if !one.deleted => name(one),
+            _ => None,
+        };
+        add_sizes(&mut table, short.unwrap_or(&whole), &files);
+    }
+    if rows.len() > 1 {
+        let dry = if rows.iter().any(|row| row.dry_run) { ", not written" } else { "" };
+        add_sizes(&mut table, &format!("{}{dry}", style::files(rows.len())), rows);
+    }
+    table.print(out, indent, style::terminal_width())
 }
 
 /// Prints what compression saves in total, and what must be able to read the files then.
@@ -432,7 +467,7 @@ pub(super) fn print_distributions(rows: &[FileRow]) -> io::Result<()> {
 
 /// Returns a table of sizes before and after.
 fn sizes(heading: &'static str) -> Table {
-    Table::default().texts([heading]).numbers(["BEFORE", "AFTER", "RATIO"])
+    Table::default().texts([heading]).shrinks().numbers(["BEFORE", "AFTER", "RATIO"])
 }
 
 /// Returns the bytes of files before and after.

@@ -9,6 +9,7 @@ use super::words::left_alone;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
+use tool_kit::folded::Folded;
 use tool_kit::report::{self as messages, Message};
 
 /// Takes the results of an edit one by one, in the order of the files, and says what is to be said about them.
@@ -50,13 +51,16 @@ pub(crate) struct FullReport<'a> {
     work: Work,
     outcome: Outcome,
     rows: Vec<FileRow>,
+    /// Notes and warnings about files.
+    notes: Folded,
     /// Files with code for other GPUs than those of the command.
     left: Vec<String>,
 }
 
 impl<'a> FullReport<'a> {
     pub(crate) fn new(options: &'a Options, work: Work) -> Self {
-        FullReport { options, work, outcome: Outcome::Clean, rows: Vec::new(), left: Vec::new() }
+        let (outcome, rows, left) = (Outcome::Clean, Vec::new(), Vec::new());
+        FullReport { options, work, outcome, rows, notes: Folded::default(), left }
     }
 }
 
@@ -66,7 +70,8 @@ impl Reporter for FullReport<'_> {
         match edited {
             Ok(rows) => {
                 for row in &rows {
-                    row.messages(self.work, file.is_named() && row.about == About::File);
+                    let is_named = file.is_named() && row.about == About::File;
+                    row.messages(self.work, is_named, &mut self.notes);
                 }
                 self.rows.extend(rows);
             }
@@ -98,6 +103,7 @@ impl Reporter for FullReport<'_> {
     }
 
     fn end(&mut self, has_directory: bool) -> io::Result<Outcome> {
+        self.notes.print();
         let (rows, left, output) = (&self.rows, &self.left, &self.options.output);
         if !left.is_empty() {
             let has_packs = left.iter().any(|name| name.ends_with(".kpack"));

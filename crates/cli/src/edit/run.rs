@@ -37,6 +37,10 @@ impl Editor<'_> {
             messages::error(&format_args!("{directory}: Is a directory; expected {advice}"));
             return Ok(Outcome::Faults);
         }
+        if let Err(error) = self.options.output.make_directory() {
+            messages::error(&error);
+            return Ok(Outcome::Faults);
+        }
         if inputs.have_faults() {
             reporter.fail();
         }

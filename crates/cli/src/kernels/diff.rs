@@ -171,7 +171,13 @@ fn text(
     }
     let mut table = Table::default()
         .column("TOTAL FOR", Align::Left, TARGET)
-        .numbers(["IMAGES", "SIZE", "KERNELS", "NEW", "GONE", "CHANGED", "CODE", "GROWTH"]);
+        .numbers(["IMAGES"])
+        .optional(1)
+        .numbers(["SIZE"])
+        .optional(2)
+        .numbers(["KERNELS"])
+        .optional(3)
+        .numbers(["NEW", "GONE", "CHANGED", "CODE", "GROWTH"]);
     // The new, gone and changed kernels of each target.
     let mut counts: HashMap<&str, [u64; 3]> = HashMap::new();
     for pair in pairs {

@@ -130,8 +130,12 @@ fn one_gpu(
         cells.push(row.labelled(args.mangled));
         table.row(&cells);
     }
+    let width = style::terminal_width();
     if !shown.is_empty() {
-        table.print(out, "  ", style::terminal_width())?;
+        table.print(out, "  ", width)?;
+    }
+    if !table.shows("WAVES", "  ", width) {
+        limits.clear();
     }
     more(out, rows.len(), shown.len(), &limits)
 }
@@ -251,15 +255,15 @@ fn totals(out: &mut Out<'_>, list: &KernelList, targets: &[&str]) -> io::Result<
         .iter()
         .map(|target| (*target, by_target.get(target).copied().unwrap_or_default()))
         .collect();
-    let mut table = Table::default().column("TOTAL FOR", Align::Left, TARGET).numbers([
-        "IMAGES",
-        "KERNELS",
-        "CODE",
-        "MOST REGS",
-        "MOST GROUP",
-        "MOST PRIVATE",
-        "SPILLING",
-    ]);
+    let mut table = Table::default()
+        .column("TOTAL FOR", Align::Left, TARGET)
+        .numbers(["IMAGES"])
+        .optional(1)
+        .numbers(["KERNELS", "CODE", "MOST REGS", "MOST GROUP"])
+        .optional(3)
+        .numbers(["MOST PRIVATE"])
+        .optional(2)
+        .numbers(["SPILLING"]);
     // A column that no GPU has is left out.
     let cells = |of: &dyn Fn(&KernelTotals) -> Option<String>| {
         let cells: Vec<_> = totals.iter().map(|(_, total)| of(total)).collect();

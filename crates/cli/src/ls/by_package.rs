@@ -135,7 +135,7 @@ fn print(packages: &BTreeMap<String, Holding>, gpus: &[String]) -> io::Result<()
         row(name, holding);
         total += *holding;
     }
-    row(&format!("all {} packages", packages.len()), &total);
+    row(&format!("all {}", style::count(packages.len(), "package")), &total);
     table.print(&mut out, "", style::terminal_width())?;
     out.flush()
 }

@@ -215,6 +215,8 @@ impl Totals {
         if below_rows {
             show!(out)?;
         }
+        let stored = sums.iter().map(|(_, total)| total.stored).fold(0, u64::saturating_add);
+        let is_estimate = sums.iter().any(|(_, total)| total.is_estimate);
         let mut table = Table::default()
             .column("TOTAL FOR", Align::Left, TARGET)
             .texts(["CODE"])
@@ -239,6 +241,21 @@ impl Totals {
                 },
                 style::bar(total.stored, self.file_size),
                 style::percent(total.stored, self.file_size),
+            ]);
+        }
+        // Tables may state more bytes than the file has.
+        if let Some(rest) = self.file_size.checked_sub(stored).filter(|&rest| rest > 0) {
+            let what = if self.is_single() { "rest of the file" } else { "rest of the files" };
+            let about = if is_estimate { "~" } else { "" };
+            table.row(&[
+                what.to_owned(),
+                String::new(),
+                String::new(),
+                String::new(),
+                format!("{about}{}", style::size(rest)),
+                String::new(),
+                style::bar(rest, self.file_size),
+                style::percent(rest, self.file_size),
             ]);
         }
         table.print(out, "  ", style::terminal_width())
