@@ -21,14 +21,8 @@ use tool_kit::{Outcome, arguments, report, style};
 #[command(after_help = help::SHORT, after_long_help = help::START.start(&help::TERMS))]
 struct Cli {
     /// Print colours: auto (on terminals), always or never
-    #[arg(
-        long,
-        global = true,
-        value_name = "WHEN",
-        default_value = "auto",
-        hide_default_value = true
-    )]
-    color: arguments::Color,
+    #[arg(long, global = true, value_name = "WHEN")]
+    color: Option<arguments::Color>,
     #[command(subcommand)]
     command: Command,
 }

@@ -38,11 +38,21 @@ impl Headings {
             self.package = None;
             return Ok(file.name().into());
         };
-        if self.package.as_deref() != Some(package) {
-            show!(out, "{HEADING}{package}{HEADING:#}")?;
-            self.started(package);
-        }
+        self.is_above(out, package)?;
         Ok(format!("  {member}").into())
+    }
+
+    /// Shows a name on a line of its own, unless it is the last one shown; returns `false` where names are in each line.
+    ///
+    /// # Errors
+    ///
+    /// Errors of writing.
+    pub fn is_above(&mut self, out: &mut Out<'_>, name: &str) -> io::Result<bool> {
+        if self.has_lines && self.package.as_deref() != Some(name) {
+            show!(out, "{HEADING}{name}{HEADING:#}")?;
+            self.started(name);
+        }
+        Ok(self.has_lines)
     }
 
     /// Takes it that the name of a package is shown.

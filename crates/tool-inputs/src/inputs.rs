@@ -141,8 +141,11 @@ impl Inputs {
 
     /// Shows the progress of work on all files.
     pub fn progress(&self, doing: &str) -> Progress {
-        // Sparse files may have any size.
-        Progress::through(doing, || self.files.iter().map(Input::size).fold(0, u64::saturating_add))
+        Progress::through(doing, || {
+            let mut sizes = self.files.iter().map(Input::size);
+            // Sparse files may have any size: then there is none in total.
+            sizes.try_fold(0, u64::checked_add).unwrap_or(0)
+        })
     }
 
     /// Does something with each file, by several threads, and hands the results over in order, here. A line shows on a

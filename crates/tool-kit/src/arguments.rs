@@ -49,8 +49,10 @@ pub fn parse<T: FromArgMatches>(
         Err(error) => error,
     };
     if let Some(advice) = advice(&error) {
-        for guess in [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg] {
-            error.remove(guess);
+        error.remove(ContextKind::SuggestedSubcommand);
+        if error.remove(ContextKind::SuggestedArg).is_some() {
+            // It has the guess, too.
+            error.remove(ContextKind::Usage);
         }
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![advice.into()]));
     }
@@ -69,9 +71,9 @@ pub fn parse<T: FromArgMatches>(
         },
         _ => {
             // It may contain names of files.
-            match style::printable_lines(&error.render().to_string()) {
-                // With its colours.
-                Cow::Borrowed(_) => error.exit(),
+            let text = error.render();
+            match style::printable_lines(&text.to_string()) {
+                Cow::Borrowed(_) => report::say_styled_lines(&text.ansi().to_string()),
                 Cow::Owned(text) => report::say_lines(&format!("{}\n", text.trim_end())),
             }
             ExitCode::from(2)

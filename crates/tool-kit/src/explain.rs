@@ -62,13 +62,23 @@ pub fn explain(page: &str, text: &str) -> io::Result<Outcome> {
         let title = section.title;
         show!(out, "{HEADING}{title}{HEADING:#}")?;
         let mut is_command = false;
-        for line in section.text.trim_end().lines() {
-            if line.starts_with("```") {
-                is_command = !is_command;
-            } else if is_command {
-                show!(out, "  {COLUMN}{line}{COLUMN:#}")?;
-            } else {
-                show!(out, "{line}")?;
+        // The lines of a paragraph are one, which is broken where the terminal ends.
+        let mut paragraph: Vec<&str> = Vec::new();
+        for line in section.text.trim_end().lines().map(Some).chain([None]) {
+            let is_fence = line.is_some_and(|line| line.starts_with("```"));
+            match line {
+                Some(line) if !is_command && !is_fence && !line.is_empty() => {
+                    paragraph.push(line);
+                    continue;
+                }
+                _ if paragraph.is_empty() => {}
+                _ => show!(out, "{}", std::mem::take(&mut paragraph).join(" "))?,
+            }
+            match line {
+                _ if is_fence => is_command = !is_command,
+                Some(line) if is_command => show!(out, "  {COLUMN}{line}{COLUMN:#}")?,
+                Some(_) => show!(out)?,
+                None => {}
             }
         }
     }

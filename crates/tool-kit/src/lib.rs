@@ -8,6 +8,7 @@ pub mod attributes;
 pub mod budget;
 pub mod destination;
 pub mod directory;
+mod erase;
 pub mod explain;
 pub mod failure;
 pub mod file_part;

@@ -4,11 +4,17 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use byte_parts::seek_position;
 
-use crate::progress::add_read;
+/// Bytes of files that were read by now.
+static READ: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the number of bytes that all readers have read by now, to show how far work is.
+pub(crate) fn read() -> u64 {
+    READ.load(Ordering::Relaxed)
+}
 
 /// The ranges of a file that cannot be read.
 #[derive(Debug, Default)]
@@ -142,7 +148,7 @@ impl Read for Positioned<'_> {
         }
         let place = self.start + self.position;
         let read = read_at(file, buf.split_at_mut(len).0, place)?;
-        add_read(read);
+        READ.fetch_add(read as u64, Ordering::Relaxed);
         self.position += read as u64;
         Ok(read)
     }

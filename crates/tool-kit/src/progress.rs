@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::erase::Showing;
+use crate::positioned;
 use crate::style::{self, printable};
 use crate::width::width;
 
@@ -18,38 +19,6 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Cells of the bar.
 const BAR: usize = 20;
 
-/// Bytes of inputs that were read by now.
-static READ: AtomicU64 = AtomicU64::new(0);
-/// The line on the terminal of this process.
-static SHOWN: Mutex<Option<Arc<Mutex<Line>>>> = Mutex::new(None);
-
-/// Counts bytes of an input that were read.
-pub(crate) fn add_read(bytes: usize) {
-    READ.fetch_add(bytes as u64, Ordering::Relaxed);
-}
-
-/// Takes the line away, if one is shown, until the next one is due. Whatever writes to a terminal calls this before.
-pub(crate) fn hide() {
-    if let Some(line) = &*lock(&SHOWN) {
-        lock(line).clear();
-    }
-}
-
-/// A writer that takes the line away before it writes.
-#[derive(Debug)]
-pub(crate) struct Hiding<W>(pub(crate) W);
-
-impl<W: Write> Write for Hiding<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        hide();
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
 /// Work that is going on. After a second a line on standard error says so, if that is a terminal; it disappears while others write, and
 /// when this is dropped.
 #[derive(Debug, Default)]
@@ -59,7 +28,8 @@ pub struct Progress(Option<Shown>);
 #[derive(Debug)]
 struct Shown {
     line: Arc<Mutex<Line>>,
-    is_registered: bool,
+    /// The right to the terminal.
+    showing: Option<Showing>,
     stop: Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -84,7 +54,8 @@ impl Line {
     fn text(&self, elapsed: Duration, read: u64, fit: usize) -> String {
         let seconds = elapsed.as_secs();
         let mut text = format!("offload: {}", self.doing);
-        let position = self.done.max(read.saturating_sub(self.read_before)).min(self.total);
+        let read = read.checked_sub(self.read_before).unwrap_or(0);
+        let position = self.done.max(read).min(self.total);
         if position == 0 {
             let _ = write!(text, " ... {seconds} s");
             return text;
@@ -104,16 +75,15 @@ impl Line {
             }
         }
         // The last cell of a line is for the cursor.
-        let room = fit.saturating_sub(width(&text) + 3);
-        let name = self.present.rsplit(['/', ':']).next().unwrap_or_default();
-        if !name.is_empty() && width(name) <= room {
+        let name = self.present.rsplit(['/', ':']).next().unwrap_or("");
+        if !name.is_empty() && width(&text) + 2 + width(name) < fit {
             let _ = write!(text, "  {name}");
         }
         text
     }
 
     fn show(&mut self, fit: usize) {
-        let text = self.text(self.start.elapsed(), READ.load(Ordering::Relaxed), fit);
+        let text = self.text(self.start.elapsed(), positioned::read(), fit);
         (self.print)(&format!("\r{text}\x1b[K"));
         self.is_shown = true;
     }
@@ -145,13 +115,16 @@ impl Progress {
     /// Starts to show the progress through this number of bytes, which is only asked for if something may be shown. Inside of other work
     /// that is shown nothing is.
     pub fn through(doing: &str, total: impl FnOnce() -> u64) -> Self {
-        if !io::stderr().is_terminal() || lock(&SHOWN).is_some() {
+        if !io::stderr().is_terminal() {
             return Progress(None);
         }
         let mut started = Progress::on(to_terminal, [PATIENCE, PAUSE], doing, total());
         if let Some(shown) = &mut started.0 {
-            *lock(&SHOWN) = Some(Arc::clone(&shown.line));
-            shown.is_registered = true;
+            let line = Arc::clone(&shown.line);
+            shown.showing = Showing::start(Arc::new(move || lock(&line).clear()));
+            if shown.showing.is_none() {
+                return Progress(None);
+            }
         }
         started
     }
@@ -162,7 +135,7 @@ impl Progress {
             present: String::new(),
             total,
             done: 0,
-            read_before: READ.load(Ordering::Relaxed),
+            read_before: positioned::read(),
             start: Instant::now(),
             is_shown: false,
             print,
@@ -178,8 +151,7 @@ impl Progress {
             }
             lock(&shown).clear();
         });
-        let is_registered = false;
-        Progress(thread.ok().map(|thread| Shown { line, is_registered, stop, thread }))
+        Progress(thread.ok().map(|thread| Shown { line, showing: None, stop, thread }))
     }
 
     /// Shows the name of a file that is worked on.
@@ -194,17 +166,15 @@ impl Progress {
         if let Some(shown) = &self.0 {
             let mut line = lock(&shown.line);
             // Files may grow.
-            line.done = line.done.saturating_add(bytes);
+            line.done = line.done.checked_add(bytes).unwrap_or(line.total);
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(Shown { is_registered, stop, thread, .. }) = self.0.take() {
-            if is_registered {
-                *lock(&SHOWN) = None;
-            }
+        if let Some(Shown { showing, stop, thread, .. }) = self.0.take() {
+            drop(showing);
             drop(stop);
             let _ = thread.join();
         }

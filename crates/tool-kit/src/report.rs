@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice, StripStream};
 
-use crate::progress;
+use crate::erase::erase;
 use crate::style::{self, ERROR, NOTE, Style, Text, WARNING, printable_lines, text};
 use crate::width::wrapped;
 
@@ -68,9 +68,16 @@ pub fn deprecated(name: &str, instead: &str) {
 
 /// Prints a line on standard error, broken to the width of a terminal. Errors of printing are ignored: the exit status remains.
 pub fn say(line: &Text) {
+    say_styled_lines(&[line.as_str(), "\n"].concat());
+}
+
+/// Prints lines of our own with colours, broken to the width of a terminal.
+pub(crate) fn say_styled_lines(lines: &str) {
     static FIT: OnceLock<usize> = OnceLock::new();
     let fit = *FIT.get_or_init(style::error_width);
-    print([&*wrapped(line.as_str(), fit), "\n"].concat().as_bytes());
+    let fitting: String =
+        lines.lines().flat_map(|line| [wrapped(line, fit), "\n".into()]).collect();
+    print(fitting.as_bytes());
 }
 
 /// Prints lines on standard error, without colours.
@@ -80,7 +87,7 @@ pub fn say_lines(lines: &str) {
 
 /// Writes to standard error. `anstream` would write what lies between colours piece by piece.
 fn print(lines: &[u8]) {
-    progress::hide();
+    erase();
     static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
     let _ = match CHOICE.get_or_init(|| AutoStream::choice(&io::stderr())) {
         ColorChoice::Never => {

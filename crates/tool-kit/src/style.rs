@@ -15,7 +15,7 @@ use anstream::{AutoStream, ColorChoice, StripStream};
 use anstyle::AnsiColor;
 use terminal_size::{Height, Width};
 
-use crate::progress::Hiding;
+use crate::erase::Erasing;
 use crate::width::wrapped;
 
 /// Errors.
@@ -152,9 +152,11 @@ impl<'o> Out<'o> {
 
     /// Ends the current line.
     pub fn end_line(&mut self) -> io::Result<()> {
-        let mut lines = wrapped(&self.line.0, self.fit).into_owned();
-        lines.push('\n');
-        let written = self.out.write_all(lines.as_bytes());
+        if let Cow::Owned(broken) = wrapped(&self.line.0, self.fit) {
+            self.line.0 = broken;
+        }
+        self.line.0.push('\n');
+        let written = self.out.write_all(self.line.0.as_bytes());
         self.line.0.clear();
         written
     }
@@ -197,14 +199,14 @@ pub fn stdout() -> Out<'static> {
             let out: Box<dyn Write> = Box::new(buffered_stdout());
             Out::new(StripStream::new(out))
         }
-        _ => Out::new(BufWriter::new(Hiding(anstream::stdout().lock()))),
+        _ => Out::new(BufWriter::new(Erasing(anstream::stdout().lock()))),
     };
     out.fitting(terminal_width())
 }
 
 /// Returns standard output for bytes that need no escapes: JSON has its own, scripts are ours. Text goes to [`stdout`].
 pub fn buffered_stdout() -> impl Write {
-    BufWriter::with_capacity(1 << 16, Hiding(io::stdout().lock()))
+    BufWriter::with_capacity(1 << 16, Erasing(io::stdout().lock()))
 }
 
 /// Returns a number of things: `1 wrapper`, `2 wrappers`.
@@ -248,7 +250,7 @@ fn bar_of(part: u64, whole: u64, is_ascii: bool) -> String {
     let mut left = steps.clamp(u128::from(part > 0), BAR_CELLS * 8);
     if is_ascii {
         // Each began cell counts, as in the other bars.
-        let cells = usize::try_from(left.div_ceil(8)).unwrap_or(usize::MAX);
+        let cells = usize::try_from(left.div_ceil(8)).unwrap_or(8);
         return format!("{:8}", "#".repeat(cells));
     }
     let mut bar = String::new();

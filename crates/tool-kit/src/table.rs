@@ -11,7 +11,7 @@ use crate::width::{cells, width};
 const WIDEST: usize = 256;
 
 /// Columns shrink no further.
-const NARROWEST: usize = 24;
+const NARROWEST: usize = 12;
 
 /// The side at which the cells of a column stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,8 +155,12 @@ impl Table {
                 widest.shrinks = Some(End::Last);
             }
         }
-        for shown in shown.iter_mut().filter(|shown| shown.shrinks.is_some()) {
-            shown.width = shown.width.saturating_sub(too_much).max(NARROWEST.min(shown.width));
+        // The widest columns give way first.
+        for _ in 0..too_much {
+            let texts =
+                shown.iter_mut().filter(|one| one.shrinks.is_some() && one.width > NARROWEST);
+            let Some(widest) = texts.max_by_key(|shown| shown.width) else { break };
+            widest.width -= 1;
         }
         shown
     }
@@ -304,7 +308,7 @@ mod tests {
         assert_eq!(last(58), format!("aa  bb  {place}"));
         assert_eq!(last(54), format!("aa  {place}"));
         assert_eq!(last(40), "aa  …name.o section:.hip_fatbin bundle:0");
-        assert_eq!(last(3), "aa  …on:.hip_fatbin bundle:0");
+        assert_eq!(last(3), "aa  …in bundle:0");
     }
 
     #[test]

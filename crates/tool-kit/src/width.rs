@@ -41,7 +41,7 @@ pub fn wrapped(line: &str, fit: usize) -> Cow<'_, str> {
     if line.len() <= fit || width(line) <= fit {
         return Cow::Borrowed(line);
     }
-    let indent = line.len() - line.trim_start_matches(' ').len();
+    let indent = plain(line).take_while(|&c| c == ' ').count();
     let indent = (indent + 2).min(fit / 2);
     let mut broken = String::with_capacity(line.len() + 64);
     // Cells of the current line, and of the gap after them; whether the line has a word.
@@ -58,7 +58,7 @@ pub fn wrapped(line: &str, fit: usize) -> Cow<'_, str> {
         }
         broken.extend(iter::repeat_n(' ', gap));
         broken.push_str(word);
-        (filled, gap, has_word) = (filled + gap + word_width, 0, true);
+        (filled, gap, has_word) = (filled + gap + word_width, 0, has_word || word_width > 0);
     }
     Cow::Owned(broken)
 }
@@ -86,6 +86,7 @@ mod tests {
         // Names stay whole.
         assert_eq!(wrapped("a/very/long/name: ok, fine", 10), "a/very/long/name:\n  ok, fine");
         assert_eq!(wrapped("        deep deep", 10), "        deep\n     deep");
+        assert_eq!(wrapped("\x1b[1m  deep word\x1b[0m", 8), "\x1b[1m  deep\n    word\x1b[0m");
         assert_eq!(wrapped("a  ", 1), "a");
         assert_eq!(wrapped("a b", 0), "a\nb");
     }

@@ -1,5 +1,6 @@
 //! `offload diff`: images and kernels that came, went and changed.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_kit::looked::Seen;
 use tool_kit::store::Keep;
-use tool_kit::style::{self, Out, TARGET, show};
+use tool_kit::style::{self, HEADING, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, report};
 
@@ -145,6 +146,11 @@ fn name<'l>(pair: &KernelPair<'l>, mangled: bool) -> &'l str {
     pair.either().map_or("", |kernel| kernel.name(mangled))
 }
 
+/// Returns the same for people.
+fn label(pair: &KernelPair<'_>, mangled: bool) -> String {
+    pair.either().map_or_else(String::new, |kernel| kernel.labelled(mangled))
+}
+
 fn text(
     out: &mut Out<'_>,
     args: &Args,
@@ -152,17 +158,32 @@ fn text(
     sums: &BTreeMap<&str, [KernelTotals; 2]>,
 ) -> io::Result<()> {
     let mut changed: Vec<_> = pairs.iter().filter(|pair| pair.is_changed()).collect();
-    changed.sort_by_key(|pair| std::cmp::Reverse(pair.code_difference()));
+    // The GPUs of a kernel lie together, at the place of its largest change.
+    let mut largest: HashMap<&str, u64> = HashMap::new();
+    for pair in &changed {
+        let largest = largest.entry(name(pair, args.mangled)).or_default();
+        *largest = pair.code_difference().max(*largest);
+    }
+    changed.sort_by_cached_key(|pair| {
+        let name = name(pair, args.mangled);
+        let most = largest.get(name).copied();
+        (Reverse(most), name.to_owned(), Reverse(pair.code_difference()), pair.target)
+    });
     let shown = changed.get(..args.top.unwrap_or(changed.len())).unwrap_or(&changed);
-    let mut table = Table::default()
-        .column("GPU", Align::Left, TARGET)
-        .texts(["CHANGE", "KERNEL"])
-        .shrinks_at_end();
-    for pair in shown {
-        table.row(&[pair.target.to_owned(), pair.to_string(), name(pair, args.mangled).to_owned()]);
+    let width = shown.iter().map(|pair| pair.target.len()).max().unwrap_or(0);
+    for pairs in shown.chunk_by(|one, next| name(one, args.mangled) == name(next, args.mangled)) {
+        let Some(first) = pairs.first() else { continue };
+        show!(out, "{HEADING}{}{HEADING:#}", label(first, args.mangled))?;
+        // Several files may have the same kernel.
+        for pairs in pairs.chunk_by(|a, b| (a.target, a.to_string()) == (b.target, b.to_string())) {
+            let Some(pair) = pairs.first() else { continue };
+            let times =
+                if pairs.len() > 1 { format!(" ({} times)", pairs.len()) } else { String::new() };
+            let target = pair.target;
+            show!(out, "  {TARGET}{target:width$}{TARGET:#}  {pair}{times}")?;
+        }
     }
     if !shown.is_empty() {
-        table.print(out, "", style::terminal_width())?;
         let hidden = changed.len() - shown.len();
         if hidden > 0 {
             show!(out, "and {hidden} more kernel{}", if hidden == 1 { "" } else { "s" })?;

@@ -215,12 +215,16 @@ impl Totals {
         if below_rows {
             show!(out)?;
         }
-        let stored = sums.iter().map(|(_, total)| total.stored).fold(0, u64::saturating_add);
+        let stored = sums.iter().try_fold(0u64, |sum, (_, total)| sum.checked_add(total.stored));
         let is_estimate = sums.iter().any(|(_, total)| total.is_estimate);
         let mut table = Table::default()
             .column("TOTAL FOR", Align::Left, TARGET)
             .texts(["CODE"])
-            .numbers(["FILES", "IMAGES", "SIZE", "STORED"])
+            .numbers(["FILES"])
+            .optional(3)
+            .numbers(["IMAGES"])
+            .optional(2)
+            .numbers(["SIZE", "STORED"])
             .column("", Align::Left, BAR)
             .optional(1)
             .numbers(["SHARE"]);
@@ -244,7 +248,8 @@ impl Totals {
             ]);
         }
         // Tables may state more bytes than the file has.
-        if let Some(rest) = self.file_size.checked_sub(stored).filter(|&rest| rest > 0) {
+        let rest = stored.and_then(|stored| self.file_size.checked_sub(stored));
+        if let Some(rest) = rest.filter(|&rest| rest > 0) {
             let what = if self.is_single() { "rest of the file" } else { "rest of the files" };
             let about = if is_estimate { "~" } else { "" };
             table.row(&[

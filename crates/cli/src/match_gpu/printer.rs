@@ -8,6 +8,7 @@ use device_select::{Answer, Device, FileSet, Need, Note, SplitLibrary, Support};
 use super::{Args, File, Question, view};
 use crate::ls;
 use crate::packs::answer::{self, Answer as PackAnswer};
+use tool_inputs::headings::Headings;
 use tool_inputs::inputs::Input;
 use tool_inputs::split_library::Host;
 use tool_kit::input;
@@ -122,8 +123,16 @@ impl<'a> Printer<'a> {
         if self.rows.is_some() || self.args.quiet {
             return Ok(());
         }
-        for (name, answer) in set.conclusions() {
-            view::conclusion(&mut self.out, name, &answer)?;
+        let answers = set.conclusions();
+        let mut names = Headings::new();
+        for group in answers.chunk_by(|one, next| one.0 == next.0) {
+            for (name, answer) in group {
+                if group.len() > 1 && names.is_above(&mut self.out, name)? {
+                    view::below(&mut self.out, answer)?;
+                } else {
+                    view::conclusion(&mut self.out, name, answer)?;
+                }
+            }
         }
         self.out.flush()
     }

@@ -6,7 +6,9 @@ use std::io;
 use device_select::{Answer, Conclusion, Device, Given, Note, Selection, Tone, Unit};
 
 use crate::ls::format_text;
-use tool_kit::style::{self, COLUMN, ERROR, HEADING, Out, PLAIN, TARGET, WARNING, part, show};
+use tool_kit::style::{
+    self, COLUMN, ERROR, HEADING, Out, PLAIN, Style, TARGET, WARNING, part, show,
+};
 use tool_kit::table::{Align, Table};
 
 /// Units that look alike: the first one with its position, and the number of the others.
@@ -141,10 +143,20 @@ pub(super) fn several_gpus(
 
 /// Prints a conclusion like `libfoo.so: 2 of 3 containers have code for gfx1100`.
 pub(super) fn conclusion(out: &mut Out<'_>, name: &str, answer: &Conclusion) -> io::Result<()> {
-    let style = match answer.tone {
+    let style = style_of(answer);
+    show!(out, "{HEADING}{name}{HEADING:#}: {style}{}{style:#}", answer.text)
+}
+
+/// Prints a conclusion about a file whose name is above.
+pub(super) fn below(out: &mut Out<'_>, answer: &Conclusion) -> io::Result<()> {
+    let style = style_of(answer);
+    show!(out, "  {style}{}{style:#}", answer.text)
+}
+
+fn style_of(answer: &Conclusion) -> Style {
+    match answer.tone {
         Tone::Good => TARGET,
         Tone::Mixed => WARNING,
         Tone::Bad => ERROR,
-    };
-    show!(out, "{HEADING}{name}{HEADING:#}: {style}{}{style:#}", answer.text)
+    }
 }

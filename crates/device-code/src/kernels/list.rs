@@ -284,10 +284,12 @@ impl ListedKernel {
         }
     }
 
-    /// Returns the [name](Self::name), with the kind if it is not a kernel.
+    /// Returns the [name](Self::name) for people: with the kind if it is not a kernel, without the return type `void` of templates, which
+    /// is the same for all.
     #[must_use]
     pub fn labelled(&self, mangled: bool) -> String {
         let name = self.name(mangled);
+        let name = name.strip_prefix("void ").unwrap_or(name);
         match self.kernel.kind {
             KernelKind::Kernel => name.to_owned(),
             kind => format!("{name} ({})", kind.as_str()),

@@ -62,6 +62,8 @@ mod promises;
 mod public_api;
 mod records;
 mod roc_obj;
+#[cfg(target_os = "linux")]
+mod screens;
 mod shrink;
 mod silent;
 mod split_sets;
