@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// What other tools call things, and what is meant here.
+/// Names of commands in other tools, with the command here.
 const COMMANDS: &[(&[&str], &str)] = &[
     (
         &["list", "info", "show", "inspect", "dump", "cat", "print", "view"],

@@ -21,14 +21,14 @@ use tool_kit::{Outcome, input, report};
 
 /// Tell which Python packages have code for this machine's GPUs
 ///
-/// Finds packages as pip does: in the environment of python3, or below --prefix. Answers for each in one line: whether it has
+/// Finds packages as pip does: in the environment of python3, or below --prefix. Prints one line per package: whether it has
 /// code for the GPUs, why not, and what helps. Exits with 1 if a package with device code has none for a GPU.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Packages to ask of; all if there are none
+    /// Packages to check (default: all)
     #[arg(value_name = "PACKAGE")]
     packages: Vec<String>,
-    /// Ask for these GPUs, not for those of this machine. Repeatable
+    /// Check these GPUs instead of this machine's. Repeatable
     #[arg(long = "gpu", value_name = "TARGET-ID", value_delimiter = ',', value_parser = suggest::gpu)]
     gpus: Vec<Device>,
     /// Check this environment instead of python3's

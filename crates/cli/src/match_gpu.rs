@@ -57,7 +57,7 @@ pub(crate) struct Args {
     /// Show only containers of this kind. Repeatable
     #[arg(long = "kind", value_name = "KIND", value_parser = runtime())]
     kinds: Vec<Runtime>,
-    /// Decide as the CUDA driver does while PTX is always compiled, or never
+    /// Answer as if CUDA_FORCE_PTX_JIT or CUDA_DISABLE_PTX_JIT were set
     ///
     /// force: cubins are ignored (CUDA_FORCE_PTX_JIT=1). disable: PTX is not compiled (CUDA_DISABLE_PTX_JIT=1).
     #[arg(long, value_name = "HOW", overrides_with = "ptx_jit", value_parser = ptx_jit())]

@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// Allow containers to lose all their device images
     #[arg(long)]
     allow_empty: bool,
-    /// Allow fatbinaries to lose what a GPU of --keep loads from them
+    /// Allow removing code that a GPU of --keep would load
     #[arg(long, requires = "keep", conflicts_with = "drop")]
     allow_unserved: bool,
     /// Delete files of kernel databases and loose images for other GPUs

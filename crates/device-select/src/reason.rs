@@ -132,10 +132,10 @@ impl fmt::Display for Why {
                 f,
                 "holds code for {found}, but is called {called}, and runtimes choose by that"
             ),
-            Self::Behind { label, why } => write!(f, "would do, but {label} {}", why.text()),
-            Self::Lost => f.write_str("would do, but no wrapper leads to it"),
+            Self::Behind { label, why } => write!(f, "would run, but {label} {}", why.text()),
+            Self::Lost => f.write_str("would run, but no wrapper leads to it"),
             Self::KernelsElsewhere => {
-                write!(f, "would do, but each of its kernels is taken from another image")
+                write!(f, "would run, but each of its kernels is taken from another image")
             }
         }
     }
@@ -162,7 +162,7 @@ impl Before {
             Before::Generic => "comes before generic code",
             Before::Portable => "comes before portable code",
             Before::Ptx => "comes before PTX",
-            Before::Fits => "fits better",
+            Before::Fits => "is a better match",
             Before::Stands => "stands before it",
         }
     }

@@ -192,7 +192,7 @@ impl fmt::Display for Provision {
 impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Equivalent => f.write_str("is for this very target"),
+            Self::Equivalent => f.write_str("is an exact match"),
             Self::SameProcessor => f.write_str("leaves features open"),
             Self::GenericCovers { generic, processor } => {
                 write!(f, "is generic code, {generic} covers {processor}")

@@ -157,7 +157,7 @@ impl Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Exact => f.write_str("is for this very target"),
+            Self::Exact => f.write_str("is an exact match"),
             Self::SameProcessor => f.write_str("is for this target, spelled differently"),
             Self::FeaturesCompatible { any } => {
                 f.write_str("runs with ")?;

@@ -19,7 +19,7 @@ struct Line {
     text: String,
     /// The first file.
     file: String,
-    /// The package that all files are in, as far as is known.
+    /// The package that has all of the files.
     package: Option<String>,
     files: usize,
 }

@@ -40,7 +40,7 @@ struct Line {
     doing: String,
     /// The name of what is worked on.
     present: String,
-    /// Bytes of all inputs, of those that are done, and bytes read before the start.
+    /// Bytes of all inputs, of the inputs that are done, and bytes read before the start.
     total: u64,
     done: u64,
     read_before: u64,

@@ -15,7 +15,7 @@ pub fn width(line: &str) -> usize {
 
 /// Returns the number of cells of a character that is printed.
 pub fn cells(c: char) -> usize {
-    // Characters that deceive are escaped, and those that only a font decides about are narrow.
+    // Characters that deceive are escaped before.
     c.width().unwrap_or(1)
 }
 

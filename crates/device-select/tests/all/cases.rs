@@ -92,9 +92,9 @@ fn hip_takes_native_then_generic_then_portable_code() {
             said,
             [
                 "is host code",
-                "would do, but gfx1100 comes before portable code",
-                "would do, but gfx1100 comes before generic code",
-                "is for this very target",
+                "would run, but gfx1100 comes before portable code",
+                "would run, but gfx1100 comes before generic code",
+                "is an exact match",
             ]
         );
         let said = reasons(&unit, "gfx1030");
@@ -112,13 +112,13 @@ fn a_plain_bundle_gives_the_first_of_equal_entries() {
     let gpu = "gfx90a:sramecc+:xnack+";
     let plain = hip(ContainerKind::Bundle, &targets);
     assert_eq!(picked(&plain, gpu), [0]);
-    assert_eq!(reasons(&plain, gpu)[1], "would do, but gfx90a stands before it");
+    assert_eq!(reasons(&plain, gpu)[1], "would run, but gfx90a stands before it");
     let compressed = hip(ContainerKind::Ccob, &targets);
     assert_eq!(picked(&compressed, gpu), [1]);
-    assert_eq!(reasons(&compressed, gpu)[0], "would do, but gfx90a:sramecc+:xnack+ fits better");
+    assert_eq!(reasons(&compressed, gpu)[0], "would run, but gfx90a:sramecc+:xnack+ is a better match");
     let twins = hip(ContainerKind::Ccob, &["gfx906", "gfx906"]);
     assert_eq!(picked(&twins, "gfx906"), [0]);
-    assert_eq!(reasons(&twins, "gfx906")[1], "would do, but gfx906 stands before it");
+    assert_eq!(reasons(&twins, "gfx906")[1], "would run, but gfx906 stands before it");
 }
 
 #[test]
@@ -185,10 +185,10 @@ fn cuda_takes_machine_code_before_ptx_and_the_nearest_of_each() {
     assert_eq!(
         reasons(&unit, "sm_89"),
         [
-            "would do, but sm_86 comes before PTX",
-            "would do, but sm_86 fits better",
+            "would run, but sm_86 comes before PTX",
+            "would run, but sm_86 is a better match",
             "is code for sm_86, which sm_89 runs",
-            "would do, but sm_86 comes before PTX",
+            "would run, but sm_86 comes before PTX",
             "is code for sm_90a, which runs on compute capability 9.0 only",
             "is code for sm_90, newer than sm_89",
             "is code for sm_100f, newer than sm_89",
@@ -205,7 +205,7 @@ fn openmp_takes_the_first_package_that_fits() {
     ];
     let packages = container_of(ContainerKind::OffloadBinary, &images);
     assert_eq!(picked(&packages, "sm_89"), [0]);
-    assert_eq!(reasons(&packages, "sm_89")[1], "would do, but sm_80 stands before it");
+    assert_eq!(reasons(&packages, "sm_89")[1], "would run, but sm_80 stands before it");
     assert_eq!(reasons(&packages, "sm_89")[2], "is for another vendor (AMD)");
     assert_eq!(picked(&packages, "gfx90a:xnack+"), [2]);
     // The bundler knows the best one.

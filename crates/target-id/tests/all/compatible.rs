@@ -267,7 +267,7 @@ fn verdicts_have_a_sentence() {
     let old = "cannot be compared: target ID \"gfx906+xnack\" is spelled as in code object V2 or V3; \
                since V4 it is written \"gfx906:sramecc-:xnack+\"";
     for (code_object, device, sentence) in [
-        ("gfx90a", "gfx90a", "is for this very target"),
+        ("gfx90a", "gfx90a", "is an exact match"),
         ("gfx90a:", "gfx90a", "is for this target, spelled differently"),
         ("gfx90a", "gfx90a:xnack+:sramecc+", "runs with sramecc and xnack on or off"),
         ("gfx9-generic", "gfx906", "is generic code, gfx9-generic covers gfx906"),

@@ -1,6 +1,6 @@
 //! Texts of `--help`: they are recorded, and every example in them runs.
 //!
-//! `BLESS=1 cargo test -p tool-tests --test tools help::` writes the texts in `tests/help/` again.
+//! `BLESS=1 cargo test -p tool-tests --test tools help::` writes the texts in `tests/help/`, and the page of all commands, again.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,6 +9,10 @@ use crate::common::{new_command, offload, stderr, stdout, tool};
 
 /// The most lines of a summary (`-h`): those of `offload` are one for each command, and what is around these.
 const MOST_LINES: usize = 50;
+
+/// The start of the page of all commands.
+const PAGE: &str =
+    "# Commands\n\nThe texts of `offload --help` and of each command; a test writes this page.\n";
 
 /// All commands, in the order of `offload --help`.
 pub fn commands() -> Vec<String> {
@@ -38,6 +42,7 @@ fn help_prints_the_recorded_texts() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/help");
     let mut files = BTreeSet::new();
     let commands = commands();
+    let mut page = PAGE.to_owned();
     for command in ["offload".to_owned()].iter().chain(&commands).filter(|name| *name != "help") {
         let (short, long) = (help(command, "-h"), help(command, "--help"));
         assert!(!long.contains('\x1b'), "{command}: colour without a terminal");
@@ -63,6 +68,7 @@ fn help_prints_the_recorded_texts() {
         let (count, command) = (self::examples(&long).len(), &**command);
         assert!(examples.contains(&count), "{command} has {count} examples");
 
+        page += &format!("\n## {command}\n\n```text\n{}\n```\n", long.trim_end());
         let file = format!("{command}.txt");
         let text = format!("{short}--- {command} --help\n{long}");
         let path = directory.join(&file);
@@ -74,6 +80,11 @@ fn help_prints_the_recorded_texts() {
         let expected = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(text, expected, "{}: BLESS=1 if the change is meant", path.display());
     }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/commands.md");
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    assert_eq!(page, std::fs::read_to_string(&path).unwrap(), "BLESS=1 if the change is meant");
     for entry in std::fs::read_dir(directory).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(files.contains(&name), "tests/help/{name} belongs to no command");

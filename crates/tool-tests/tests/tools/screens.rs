@@ -1,4 +1,4 @@
-//! What commands print on terminals of 80 and 140 columns, about a wheel with 15 libraries and a library with 888 images.
+//! Screens of commands on terminals of 80 and 140 columns: a wheel with 15 libraries, and a library with 888 images.
 //!
 //! `BLESS=1 cargo test -p tool-tests --test tools screens::` writes the golden files again.
 

@@ -112,7 +112,7 @@ fn each_kernel_needs_an_image() {
         (vec![unnamed], "pvc", 0, "GPUs that the container does not name"),
         (vec![bmg.clone()], "bmg_g21", 0, "yes"),
         (vec![bmg], "lnl_m", 1, "no: "),
-        (vec![ocloc(&["64.12.60.7"])], "pvc", 0, "yes: is for this very target"),
+        (vec![ocloc(&["64.12.60.7"])], "pvc", 0, "yes: is an exact match"),
         (vec![ocloc(&["64.12.60.7"])], "dg2-g10", 1, "is machine code for intel_gpu_pvc only"),
         (vec![ocloc(&["64.12.60.7", "generic_ir"])], "dg2-g10", 0, "when it is loaded"),
     ] {
