@@ -24,13 +24,13 @@ pub enum Color {
 /// Returns whether there are colours always or never, by the last `--color` of a command line that is not parsed yet: its errors have
 /// colours, too.
 pub fn color(arguments: &[OsString]) -> Option<bool> {
-    let values = arguments.iter().enumerate().filter_map(|(at, argument)| {
+    let mut values = arguments.iter().enumerate().filter_map(|(at, argument)| {
         match argument.to_str()?.strip_prefix("--color")? {
             "" => arguments.get(at + 1)?.to_str(),
             value => value.strip_prefix('='),
         }
     });
-    match values.last()? {
+    match values.next_back()? {
         "always" => Some(true),
         "never" => Some(false),
         _ => None,

@@ -54,7 +54,7 @@ impl Line {
     fn text(&self, elapsed: Duration, read: u64, fit: usize) -> String {
         let seconds = elapsed.as_secs();
         let mut text = format!("offload: {}", self.doing);
-        let read = read.checked_sub(self.read_before).unwrap_or(0);
+        let read = read.max(self.read_before) - self.read_before;
         let position = self.done.max(read).min(self.total);
         if position == 0 {
             let _ = write!(text, " ... {seconds} s");
