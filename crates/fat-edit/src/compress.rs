@@ -9,12 +9,26 @@ use fat_object::Error;
 
 use crate::compressed_binary::compress_offload_binary;
 
+/// Compression of entries of NVIDIA fatbinaries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FatbinaryCodec {
+    /// LZ4 if a cubin in the fatbinary is of CUDA 12 or older, otherwise Zstandard.
+    #[default]
+    ByAge,
+    /// LZ4, which every driver reads. Entries that Zstandard compressed are compressed again.
+    Lz4,
+    /// Zstandard, which drivers of CUDA 12.4 and later read.
+    Zstd,
+}
+
 /// Options of [`Edit::compress`](crate::Edit::compress).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompressOptions {
     pub(crate) write: WriteOptions,
     pub(crate) recompress: bool,
+    pub(crate) fatbinaries: FatbinaryCodec,
     pub(crate) upgrade_offload_binaries: bool,
     pub(crate) max_decompressed: u64,
 }
@@ -25,6 +39,7 @@ impl Default for CompressOptions {
         Self {
             write,
             recompress: false,
+            fatbinaries: FatbinaryCodec::ByAge,
             upgrade_offload_binaries: false,
             max_decompressed: MAX_UNCOMPRESSED,
         }
@@ -44,6 +59,13 @@ impl CompressOptions {
     #[must_use]
     pub fn with_recompress(mut self, recompress: bool) -> Self {
         self.recompress = recompress;
+        self
+    }
+
+    /// Sets the compression of entries of NVIDIA fatbinaries. Default: [`FatbinaryCodec::ByAge`].
+    #[must_use]
+    pub fn with_fatbinaries(mut self, codec: FatbinaryCodec) -> Self {
+        self.fatbinaries = codec;
         self
     }
 

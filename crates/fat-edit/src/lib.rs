@@ -140,7 +140,7 @@ mod uneditable;
 mod wishes;
 mod write;
 
-pub use compress::CompressOptions;
+pub use compress::{CompressOptions, FatbinaryCodec};
 pub use compressed_binary::compress_offload_binary;
 pub use edit::{Edit, EditOptions, NewImage};
 pub use emptied::Emptied;

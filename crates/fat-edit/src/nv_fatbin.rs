@@ -13,7 +13,7 @@ use nv_fatbin::{
 use object_edit::{Input, Output, copy_of};
 
 use crate::SNIFF_LEN;
-use crate::compress::CompressOptions;
+use crate::compress::{CompressOptions, FatbinaryCodec};
 use crate::rebuild::{RebuildError, malformed};
 use crate::wishes::{NewImages, Wish, Wishes};
 
@@ -39,32 +39,43 @@ pub(super) enum Form {
     /// Not compressed.
     Plain,
     /// Compressed, at this level; entries that are compressed already only if they are to be compressed again.
-    Compressed { level: Option<i32>, again: bool },
+    Compressed { level: Option<i32>, again: bool, codec: FatbinaryCodec },
 }
 
 impl Form {
     /// Returns the form that compression gives.
     pub(super) fn compressed(options: &CompressOptions) -> Self {
-        Form::Compressed { level: options.write.level(), again: options.recompress }
+        let (level, again) = (options.write.level(), options.recompress);
+        Form::Compressed { level, again, codec: options.fatbinaries }
     }
 
     /// Returns the form that an entry gets; `None` if it stays as it is. Code that no codec here reads stays.
     ///
-    /// Code of CUDA 12 and older is compressed by LZ4, which every driver reads: Zstandard needs one for CUDA 12.4.
+    /// Code of CUDA 12 and older is compressed by LZ4 if nothing else is asked for.
     fn of(self, entry: &Entry<'_>, is_older: bool) -> Option<Compression> {
         match (self, entry.codec()) {
             (Form::Kept, _) | (Form::Plain, None) => None,
             (_, Some(Codec::Scrambled | Codec::Unknown)) => None,
             (Form::Plain, Some(_)) => Some(Compression::None),
+            (
+                Form::Compressed { again: false, codec: FatbinaryCodec::Lz4, level },
+                Some(Codec::Zstd),
+            ) => Some(Compression::Lz4(level.unwrap_or(LZ4_LEVEL))),
             (Form::Compressed { again: false, .. }, Some(_)) => None,
-            (Form::Compressed { level, .. }, _) => Some(compressed(level, is_older)),
+            (Form::Compressed { level, codec, .. }, _) => Some(compressed(level, codec, is_older)),
         }
     }
 }
 
-/// Returns the compression of code: LZ4 for the drivers of older code, and in builds without an encoder for Zstandard.
-fn compressed(level: Option<i32>, is_older: bool) -> Compression {
-    if is_older || !cfg!(feature = "zstd") {
+/// Returns the compression of code: LZ4 if it is asked for, for the drivers of older code, and in builds without an encoder for
+/// Zstandard.
+fn compressed(level: Option<i32>, codec: FatbinaryCodec, is_older: bool) -> Compression {
+    let is_lz4 = match codec {
+        FatbinaryCodec::ByAge => is_older,
+        FatbinaryCodec::Lz4 => true,
+        FatbinaryCodec::Zstd => false,
+    };
+    if is_lz4 || !cfg!(feature = "zstd") {
         Compression::Lz4(level.unwrap_or(LZ4_LEVEL))
     } else {
         Compression::Zstd(level.unwrap_or(LEVEL))
@@ -92,7 +103,7 @@ impl Facts {
         }
         match CompressionMode::Default.compression(kind, flags, false) {
             Compression::None => Compression::None,
-            _ => self.like.unwrap_or(compressed(None, false)),
+            _ => self.like.unwrap_or(compressed(None, FatbinaryCodec::ByAge, false)),
         }
     }
 }
@@ -233,7 +244,7 @@ pub(super) fn rebuild(
         new.flags |= facts.common;
         let compression = match form {
             Form::Plain => Compression::None,
-            Form::Compressed { level, .. } => compressed(level, facts.is_older),
+            Form::Compressed { level, codec, .. } => compressed(level, codec, facts.is_older),
             Form::Kept => facts.of_new(kind, new.flags),
         };
         entries.push_vec(bytes_of(&new.with_compression(compression))?);
@@ -313,8 +324,8 @@ fn plain_size(entry: &Entry<'_>) -> Result<u64, RebuildError> {
 /// Returns how the code of an entry is stored.
 fn compression(entry: &Entry<'_>) -> Compression {
     match entry.codec() {
-        Some(Codec::Lz4) => compressed(None, true),
-        Some(Codec::Zstd | Codec::Scrambled) => compressed(None, false),
+        Some(Codec::Lz4) => compressed(None, FatbinaryCodec::Lz4, true),
+        Some(Codec::Zstd | Codec::Scrambled) => compressed(None, FatbinaryCodec::Zstd, false),
         _ => Compression::None,
     }
 }

@@ -20,6 +20,7 @@ pub(crate) use loose::Databases;
 pub(crate) use new_images::NewImages;
 pub(crate) use options::{Options, Uneditable, Within};
 pub(crate) use report::Work;
+pub(crate) use reporter::{Reporter, SizeReport};
 pub(crate) use short_report::ShortReport;
 pub(crate) use wishes::Wishes;
 pub(crate) use words::{describe_host, unclear};

@@ -41,6 +41,13 @@ impl Options {
         }
     }
 
+    /// Returns the same options, and writes nothing.
+    pub(crate) fn dry(&self) -> Self {
+        let mut options = self.clone();
+        options.output.dry_run = true;
+        options
+    }
+
     /// Returns the options of the edit. Commands check for emptied containers themselves, with better messages.
     pub(crate) fn edit(&self) -> EditOptions {
         EditOptions::default()

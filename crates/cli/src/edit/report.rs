@@ -393,8 +393,8 @@ fn print_table<'r>(
     table.print(out, indent, style::terminal_width())
 }
 
-/// Prints what compression saves in total, and what must be able to read the files then.
-pub(super) fn print_saved(rows: &[FileRow]) -> io::Result<()> {
+/// Prints what compression saves in total, unless the sizes of the only file are above, and what must be able to read the files then.
+pub(super) fn print_saved(rows: &[FileRow], is_alone: bool) -> io::Result<()> {
     let changed = || rows.iter().filter(|row| row.changed);
     let wholes: Vec<_> = changed().filter(|row| row.about != About::Member).collect();
     if wholes.is_empty() {
@@ -416,8 +416,10 @@ pub(super) fn print_saved(rows: &[FileRow]) -> io::Result<()> {
     };
     let [before, after] = [before, after].map(style::size);
     let mut out = style::stdout();
-    show!(out)?;
-    show!(out, "{before} -> {after}: {saved} in {}", files(&|_| true))?;
+    if !is_alone {
+        show!(out)?;
+        show!(out, "{before} -> {after}: {saved} in {}", files(&|_| true))?;
+    }
     let needs: BTreeSet<&Need> = changed().flat_map(|row| &row.needs).collect();
     for one in needs {
         show!(out, "{need} {one} ({})", files(&|row| row.needs.contains(one)))?;

@@ -122,11 +122,65 @@ impl Reporter for FullReport<'_> {
             report::print_files(rows)?;
             report::print_distributions(rows)?;
             if self.work == Work::Compress {
-                report::print_saved(rows)?;
+                report::print_saved(rows, false)?;
             }
         } else {
             report::print(rows, self.work)?;
+            if self.work == Work::Compress {
+                report::print_saved(rows, true)?;
+            }
         }
         Ok(self.outcome)
+    }
+}
+
+/// The size that files would have, of which nothing is said.
+#[derive(Debug, Default)]
+pub(crate) struct SizeReport {
+    /// Bytes of all files; `None` if they are too many for a number.
+    pub(crate) size: Option<u64>,
+    has_failed: bool,
+}
+
+impl SizeReport {
+    pub(crate) fn new() -> Self {
+        SizeReport { size: Some(0), has_failed: false }
+    }
+}
+
+impl Reporter for SizeReport {
+    fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()> {
+        match edited {
+            Ok(rows) => {
+                let wholes = rows.iter().filter(|row| row.about != About::Member);
+                for row in wholes {
+                    self.size = self.size.and_then(|size| size.checked_add(row.size_after));
+                }
+            }
+            Err(Failure::NoCode | Failure::NotConcerned(_)) if !file.is_named() => {}
+            // The edit itself says why.
+            Err(_) => self.has_failed = true,
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, _: &LeftPlace) {}
+
+    fn say(&mut self, _: &Message) {}
+
+    fn fail(&mut self) {
+        self.has_failed = true;
+    }
+
+    fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    fn outcome(&self) -> Outcome {
+        if self.has_failed { Outcome::Faults } else { Outcome::Clean }
+    }
+
+    fn end(&mut self, _: bool) -> io::Result<Outcome> {
+        Ok(self.outcome())
     }
 }

@@ -115,7 +115,10 @@ fn a_plain_bundle_gives_the_first_of_equal_entries() {
     assert_eq!(reasons(&plain, gpu)[1], "would run, but gfx90a stands before it");
     let compressed = hip(ContainerKind::Ccob, &targets);
     assert_eq!(picked(&compressed, gpu), [1]);
-    assert_eq!(reasons(&compressed, gpu)[0], "would run, but gfx90a:sramecc+:xnack+ is a better match");
+    assert_eq!(
+        reasons(&compressed, gpu)[0],
+        "would run, but gfx90a:sramecc+:xnack+ is a better match"
+    );
     let twins = hip(ContainerKind::Ccob, &["gfx906", "gfx906"]);
     assert_eq!(picked(&twins, "gfx906"), [0]);
     assert_eq!(reasons(&twins, "gfx906")[1], "would run, but gfx906 stands before it");
