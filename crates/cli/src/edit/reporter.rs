@@ -134,7 +134,7 @@ impl Reporter for FullReport<'_> {
     }
 }
 
-/// The size that files would have, of which nothing is said.
+/// The size that files would have, without any message.
 #[derive(Debug, Default)]
 pub(crate) struct SizeReport {
     /// Bytes of all files; `None` if they are too many for a number.
