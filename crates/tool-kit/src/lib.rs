@@ -26,6 +26,7 @@ pub mod piped;
 pub mod positioned;
 pub mod progress;
 pub mod python;
+pub mod real;
 pub mod report;
 pub mod retried;
 pub mod roff;
@@ -38,6 +39,7 @@ pub mod store;
 pub mod style;
 pub mod table;
 pub mod temporary;
+pub mod wildcards;
 
 /// The result of a command that did not fail outright.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
