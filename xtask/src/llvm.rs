@@ -5,8 +5,8 @@ use std::process::Command;
 
 use crate::ci::Ci;
 use crate::machine::{need, variable};
-use crate::process::{Result, command, run, succeeds};
-use crate::{lit, unpacked};
+use crate::process::{Result, command, run};
+use crate::{lit, unpacked, windows};
 
 /// Installs LLVM 22, and what its tests link, run and read with.
 pub(crate) fn need_llvm() -> Result {
@@ -111,13 +111,10 @@ pub(crate) fn lit(ci: &mut Ci) -> Result {
     Ok(())
 }
 
-/// Wine is large (Debian's wine64: 670 MB), so that it is not installed here.
 pub(crate) fn wine(ci: &mut Ci) -> Result {
-    let wine: PathBuf = variable("WINE", "/usr/lib/wine/wine64");
-    if succeeds(command("test -x").arg(&wine)) {
+    let end = windows::wine(&ci.workspace).and_then(|wine| {
         need_llvm()?;
-        return run(peer().args(["--test", "llvm", "wine", "--", "--ignored"]));
-    }
-    ci.not_checked(format!("edited DLLs under Wine: no {} (Debian's wine64)", wine.display()));
-    Ok(())
+        run(peer().args(["--test", "llvm", "wine", "--", "--ignored"]).env("WINE", wine))
+    });
+    ci.may_lack("edited DLLs under Wine", end)
 }

@@ -24,6 +24,7 @@ mod targets;
 mod trees;
 mod unpacked;
 mod unsafe_code;
+mod windows;
 mod workspace;
 
 use std::env;
@@ -59,6 +60,7 @@ const STEPS: &[Step] = &[
     ("llvm24", Nightly, "LLVM 24's tools and ours", llvm::with_24),
     ("lit", Nightly, "LLVM's own tests of the offload tools", llvm::lit),
     ("wine", Nightly, "edited DLLs, run by Wine", llvm::wine),
+    ("windows", Nightly, "the tools for Windows, run by Wine", windows::step),
     ("packages", Nightly, "published packages, also thinned", published::packages),
     ("packs", Nightly, "published libraries split into kernel packs", published::packs),
     ("shrunk", Nightly, "published CUDA libraries thinned, read independently", published::shrunk),

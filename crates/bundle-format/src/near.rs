@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use target_id::near::{self, nearest, processor};
-use target_id::{TargetId, is_known_processor, may_be_processor};
+use target_id::{Family, TargetId, is_known_processor, may_be_processor, processor_family};
 
 use crate::entry_id::EntryId;
 
@@ -13,6 +13,28 @@ use crate::entry_id::EntryId;
 const KINDS: [&str; 4] = ["host", "openmp", "hip", "hipv4"];
 
 impl EntryId<'_> {
+    /// Returns the entry ID that HIP's and CUDA's compilers give code for a target ID; `None` for another text, such as an
+    /// entry ID.
+    ///
+    /// ```
+    /// use bundle_format::EntryId;
+    ///
+    /// let id = EntryId::of_code_for("gfx90a:xnack+");
+    /// assert_eq!(id.as_deref(), Some("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+"));
+    /// assert_eq!(EntryId::of_code_for("sm_90").as_deref(), Some("cuda-nvptx64-nvidia-cuda--sm_90"));
+    /// assert_eq!(EntryId::of_code_for("hip-amdgcn-amd-amdhsa--gfx90a"), None);
+    /// ```
+    #[must_use]
+    pub fn of_code_for(target_id: &str) -> Option<String> {
+        let known = TargetId::parse(target_id).ok()?;
+        let start = match processor_family(known.processor())? {
+            Family::AmdGcn => "hipv4-amdgcn-amd-amdhsa-",
+            Family::Nvptx => "cuda-nvptx64-nvidia-cuda-",
+            _ => return None,
+        };
+        Some(format!("{start}-{target_id}"))
+    }
+
     /// Returns an ID with slips put right; nothing if it is valid or has no near one.
     ///
     /// ```

@@ -20,7 +20,7 @@ use tool_kit::Outcome;
 pub(crate) struct Args {
     #[command(flatten)]
     incoming: Incoming,
-    /// Bundle entry ID of the new entry, and the file of its image
+    /// Bundle entry ID or target ID of the new entry, and the file of its image
     #[arg(required = true, value_name = "ID=IMAGE")]
     images: Vec<OsString>,
 }
@@ -36,7 +36,12 @@ fn decide(named: &NamedImages<'_>, images: &NewImages, wishes: &mut Wishes) -> V
     };
     let mut faults = Vec::new();
     for (number, typed) in images.ids.iter().enumerate() {
-        match entry_id(typed) {
+        let id = match named.new_id(typed) {
+            Ok(Some(id)) => entry_id(&id),
+            Ok(None) => entry_id(typed),
+            Err(error) => Err(unclear(&error, "its ID")),
+        };
+        match id {
             Ok(id) => {
                 if let Some(near) = EntryId::near(typed) {
                     wishes

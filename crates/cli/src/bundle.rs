@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use bundle_format::{EntryId, HIP_ALIGN};
 use serde::Serialize;
-use target_id::near::did_you_mean;
+use target_id::near::{did_you_mean, target_ids};
 
 use crate::compression::Compression;
 use drop_ins::bundler::{self, BundleJob, FileType, Mode, Notes, Reading};
@@ -23,14 +23,15 @@ use tool_kit::{Outcome, input, json, report, style};
 /// Bundle code objects, as clang-offload-bundler does
 ///
 /// Each entry is a bundle entry ID and the file with the code: kind (host, hip, hipv4, openmp), triple and target
-/// ID. Entries keep their order. IDs are written in canonical form. Kinds other than HIP need an entry for the
+/// ID. A target ID alone is code for HIP or CUDA: gfx906 is hipv4-amdgcn-amd-amdhsa--gfx906. Entries keep their order.
+/// IDs are written in canonical form. Kinds other than HIP need an entry for the
 /// host, usually the first; it may be empty (/dev/null).
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Write the bundle to FILE; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Entries: bundle entry ID and file, in order; - is standard input
+    /// Entries: bundle entry ID or target ID, and file; - is standard input
     #[arg(required = true, value_name = "ID=FILE")]
     entries: Vec<OsString>,
     /// Set the file type: i, ii, cui, hipi, d, ll, bc, s, o, gch or ast
@@ -83,7 +84,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 fn bundle(args: &Args) -> Result<Report, Failure> {
     let entries = args.entries.iter().map(split).collect::<Result<Vec<_>, _>>()?;
-    let (typed, files): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+    let (mut typed, files): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+    for id in &mut typed {
+        let whole = str::from_utf8(id).ok().and_then(EntryId::of_code_for);
+        *id = whole.map_or_else(|| std::mem::take(id), String::into_bytes);
+    }
     let ids = bundler::targets(&typed, Mode::Bundle, Reading::TargetId)
         .map_err(|fault| format!("{fault}{}", did_you_mean(&meant(&typed))))?;
     for id in &ids {
@@ -124,8 +129,12 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
 
 /// Returns a correction of the first mistyped ID.
 fn meant(typed: &[Vec<u8>]) -> Vec<String> {
-    let mut near = typed.iter().filter_map(|text| EntryId::near(&String::from_utf8_lossy(text)));
-    near.next().into_iter().collect()
+    let near = |text: &Vec<u8>| {
+        let text = String::from_utf8_lossy(text);
+        let is_whole = text.contains('-');
+        if is_whole { EntryId::near(&text) } else { target_ids(&text).into_iter().next() }
+    };
+    typed.iter().filter_map(near).take(1).collect()
 }
 
 #[derive(Debug, Serialize)]

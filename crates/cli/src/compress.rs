@@ -133,7 +133,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     } else {
         "; `offload thin` removes code for other GPUs"
     };
-    report::error(&format_args!("--budget: {least} at least, which exceeds {budget} bytes{advice}"));
+    report::error(&format_args!(
+        "--budget: {least} at least, which exceeds {budget} bytes{advice}"
+    ));
     Ok(Outcome::Faults)
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::native;
-use device_select::{Product, Vendor};
+use device_select::{Device, NotADevice, Product, Vendor};
 use tool_kit::style::{self, TARGET};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, report};
@@ -20,8 +20,8 @@ pub(crate) struct Args {
     filters: Vec<String>,
     /// List this machine's GPUs and where each was detected
     ///
-    /// These are the GPUs that `native` means in other commands. The files below /sys and /proc
-    /// of Linux are read; no driver or runtime is needed.
+    /// These are the GPUs that `native` means in other commands. On Linux the files below /sys and /proc are read; no driver or
+    /// runtime is needed. On Windows nvidia-smi and hipInfo are asked, then the list of devices of Windows; in WSL, nvidia-smi.
     #[arg(long, conflicts_with = "filters")]
     native: bool,
     /// Print one JSON array, with one object for each name
@@ -49,7 +49,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut outcome = Outcome::Clean;
     for filter in &args.filters {
         if !products.iter().any(|product| product.matches(filter)) {
-            report::error(&format_args!("{filter}: no such GPU is known"));
+            match Device::parse(filter) {
+                Err(apple @ NotADevice::Apple(_)) => report::error(&apple),
+                _ => report::error(&format_args!("{filter}: no such GPU is known")),
+            }
             outcome = Outcome::Faults;
         }
     }

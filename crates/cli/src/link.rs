@@ -23,7 +23,7 @@ use tool_kit::parallel::Threads;
 use tool_kit::payload::Payload;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::style::{HEADING, TARGET, show};
-use tool_kit::{Outcome, input, json, output, report, style};
+use tool_kit::{Outcome, input, json, output, report, style, wildcards};
 
 /// Link device code of objects, and register it in one object
 ///
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     // The host may link any member, and private ones are for no other link.
     let is_whole = args.whole_archive || args.private_entries.is_some();
     let input = |path: &PathBuf| Input { path: path.clone(), is_whole };
-    let inputs: Vec<_> = args.inputs.iter().map(input).collect();
+    let inputs: Vec<_> = wildcards::expanded(&args.inputs).iter().map(input).collect();
     let open = |path: &Path| {
         let opened = Opened::new(path, args.max_input).map(Some);
         opened.map_err(|error| at(path, report::reason(&error)))
@@ -152,7 +152,12 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
         compresses: args.compress,
         images: Vec::new(),
     };
-    let linked = plan.link(&mut clang)?;
+    let linked = plan.link(&mut clang).map_err(|error| {
+        let text = error.to_string();
+        let is_missing = text.contains("Unable to find '");
+        let advice = || io::Error::other(format!("{text}; --print-plan needs no other program"));
+        if is_missing { advice() } else { error.into() }
+    })?;
     let host = args.host_triple.clone().unwrap_or_else(wrapper::host_triple);
     let mut options =
         RegisterOptions::new(host).with_compression(bundler::compression(args.compress, None));

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::str::FromStr;
 
 use device_select::{Device, Gpus, Machine, NoGpu, NotAVersion, Software, Version, version_of};
@@ -19,6 +19,15 @@ pub(crate) const NATIVE: &str = "native";
 const OPTIONS: [&str; 3] = ["--gpu", "--target", "--keep"];
 /// The device by which Linux on Windows computes.
 const WSL: &str = "/dev/dxg";
+/// The tool of NVIDIA's driver there, which need not be in the path.
+const WSL_SMI: &str = "/usr/lib/wsl/lib/nvidia-smi";
+/// Variables that hide GPUs from AMD's tool. They are applied to what it shows without them.
+const HIDING: [&str; 4] = [
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "CUDA_VISIBLE_DEVICES",
+    "HSA_OVERRIDE_GFX_VERSION",
+];
 /// The most bytes of a file of the kernel.
 const MOST: u64 = 1 << 20;
 
@@ -44,10 +53,13 @@ impl Root {
     fn gpus(&self) -> Result<Gpus, String> {
         Gpus::of(self).map_err(|why| match &why {
             NoGpu::Unknown { vendor, .. } => format!("{why}; {}", advice(vendor)),
-            NoGpu::Windows => format!(
-                "{why}; type the target ID: `offload gpus` lists those of products, or {}",
-                advice("10de")
-            ),
+            NoGpu::Windows => {
+                let wsl = "; in WSL only NVIDIA's driver shows its GPUs";
+                let wsl = if cfg!(windows) { "" } else { wsl };
+                let names =
+                    "Name one: --gpu \"RX 7600\" or --gpu sm_86 (`offload gpus` lists names)";
+                format!("{why}. {names}{wsl}")
+            }
             NoGpu::Missing(_) => {
                 format!("{why}; type its target ID: {}, or {}", advice("1002"), advice("10de"))
             }
@@ -89,14 +101,29 @@ impl Machine for Root {
     }
 
     fn compute_capabilities(&self) -> String {
-        if !self.is_this() {
+        let words = ["--query-gpu=compute_cap", "--format=csv,noheader"];
+        let programs = ["nvidia-smi", WSL_SMI].into_iter().filter(|_| self.is_this());
+        first(programs.map(|program| printed(program, &words)))
+    }
+
+    fn hip_info(&self) -> String {
+        let installed = std::env::var_os("HIP_PATH").map(PathBuf::from);
+        let installed = installed.map(|path| path.join("bin").join("hipInfo.exe"));
+        let programs = [installed, Some("hipInfo".into())].into_iter().flatten();
+        let programs = programs.filter(|_| cfg!(windows) && self.is_this());
+        first(programs.map(|program| printed(program, &[])))
+    }
+
+    fn display_devices(&self) -> String {
+        if !cfg!(windows) || !self.is_this() {
             return String::new();
         }
-        let mut asked = Command::new("nvidia-smi");
-        let asked = asked.args(["--query-gpu=compute_cap", "--format=csv,noheader"]);
-        // Without the program there is no GPU.
-        let printed = asked.output().map(|output| output.stdout).unwrap_or_default();
-        String::from_utf8_lossy(&printed).into_owned()
+        let connected = printed("pnputil", &["/enum-devices", "/connected", "/class", "Display"]);
+        if connected.contains(r"PCI\VEN_") {
+            return connected;
+        }
+        let key = r"HKLM\SYSTEM\CurrentControlSet\Enum\PCI";
+        printed("reg", &["query", key, "/s", "/v", "CompatibleIDs"])
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -106,6 +133,25 @@ impl Machine for Root {
     fn is_windows(&self) -> bool {
         self.is_this() && (cfg!(windows) || Path::new(WSL).exists())
     }
+}
+
+/// Returns the first text that is not empty.
+fn first(mut texts: impl Iterator<Item = String>) -> String {
+    texts.find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+/// Returns what a program prints; nothing without the program. Only plain letters and digits of it count, which are the same in
+/// every code page. A failure does not matter: some print what they know before.
+fn printed(program: impl AsRef<OsStr>, words: &[&str]) -> String {
+    let mut command = Command::new(program);
+    for name in HIDING {
+        command.env_remove(name);
+    }
+    let output = command.args(words).stdin(Stdio::null()).output();
+    output.map_or_else(
+        |_| String::new(),
+        |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+    )
 }
 
 /// A version that an option takes: as it is, or the version of a machine.
@@ -143,7 +189,12 @@ impl Installed {
                 Software::Driver => ("NVIDIA driver", "550.54.14"),
                 Software::Rocm => ("ROCm", "6.3"),
             };
-            format!("this machine has no {what} ({file}): name the version, for example {example}")
+            let missing = if cfg!(windows) {
+                format!("the version of {what} is not looked for on Windows")
+            } else {
+                format!("this machine has no {what} ({file})")
+            };
+            format!("{missing}: name the version, for example {example}")
         })
     }
 }

@@ -54,6 +54,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut refused = false;
     for spec in &specs {
         let text = spec.text();
+        if !text.contains('=') {
+            report::error(&format_args!(
+                "'{text}': expected KEY=VALUE,...: file={text},triple=amdgcn-amd-amdhsa,arch=gfx1100,kind=hip"
+            ));
+            refused = true;
+            continue;
+        }
         if let Err(kind) = spec.kind() {
             let near = did_you_mean(&nearest(&kind, ["openmp", "cuda", "hip", "sycl"]));
             report::error(&format_args!(

@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// File to edit; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Remove the images with exactly this bundle entry ID. Repeatable
+    /// Remove the images with this bundle entry ID or target ID. Repeatable
     #[arg(
         long = "id",
         value_name = "ID",
@@ -54,7 +54,7 @@ fn decide(args: &Args, subject: &Subject<'_>) -> Result<Wishes, Failure> {
     for found in with_ids.chain(with_numbers) {
         match found {
             Ok(images) => images.iter().for_each(|image| wishes.edit.remove(image.index())),
-            Err(error) => faults.push(unclear(&error, "")),
+            Err(error) => faults.push(unclear(&error, "its ID or --index")),
         }
     }
     if !args.allow_empty {

@@ -17,7 +17,7 @@ pub(crate) struct Selection {
     /// gfx90a runs on gfx90a:xnack+, one for gfx90a:xnack- does not; generic code objects (gfx9-generic) run on the
     /// processors they cover, machine code for sm_80 runs on sm_86, PTX for sm_80 runs on sm_90. Both the image and its
     /// entry must fit: code for gfx1250 in an entry for gfx906 matches neither; select it with --id.
-    #[arg(long = "target", visible_alias = "gpu", value_name = "ID", value_parser = suggest::wanted)]
+    #[arg(long = "target", visible_alias = "gpu", value_name = "ID", value_parser = suggest::known)]
     wanted: Vec<Wanted>,
     /// Select images with exactly this bundle entry ID. Repeatable
     ///

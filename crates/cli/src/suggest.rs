@@ -23,7 +23,9 @@ fn not_wanted(typed: &str, reason: &NotADevice) -> String {
         NotADevice::Empty => {
             "expected a target ID such as gfx90a:xnack+ or a bundle entry ID".to_owned()
         }
-        NotADevice::Malformed(_) => refused(reason, &Wanted::near_to(typed)),
+        NotADevice::Malformed(_) | NotADevice::Unknown(_) => {
+            refused(reason, &Wanted::near_to(typed))
+        }
         reason => refused(reason, &reason.near(typed)),
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// File to extract from; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Bundle entry ID, and the file to write; - is standard output
+    /// Bundle entry ID or target ID, and the file to write; - is standard output
     #[arg(required = true, value_name = "ID=FILE")]
     targets: Vec<OsString>,
     /// Write an empty file if there is no image for an ID
@@ -147,6 +147,7 @@ impl Wanted {
     fn parse(argument: &OsString) -> Result<Self, String> {
         let (id, output) = split(argument)?;
         let id = String::from_utf8_lossy(&id);
+        let id = EntryId::of_code_for(&id).unwrap_or_else(|| id.into_owned());
         let id = EntryId::parse(&id).map_err(|error| error.to_string())?;
         if !id.kind().is_bundler_kind() {
             let near = did_you_mean(EntryId::near(id.as_str()).as_slice());

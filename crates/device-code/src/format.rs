@@ -41,7 +41,7 @@ pub enum FileFormat {
     Archive,
     /// A COFF object.
     Coff,
-    /// A PE image, of the same [name](Self::as_str) as a COFF object.
+    /// A PE file: a program or library of Windows.
     Pe,
     /// A Mach-O file, thin or universal.
     MachO,
@@ -173,7 +173,8 @@ impl FileFormat {
             FileFormat::Syclbin => ("syclbin", "SYCLBIN", "syclbin"),
             FileFormat::Kpack => ("kpack", "kernel pack", "kpack"),
             FileFormat::Archive => ("archive", "archive", "a"),
-            FileFormat::Coff | FileFormat::Pe => ("coff", "COFF", "o"),
+            FileFormat::Coff => ("coff", "COFF", "o"),
+            FileFormat::Pe => ("pe", "PE", "dll"),
             FileFormat::MachO => ("macho", "Mach-O", "o"),
             FileFormat::Wasm => ("wasm", "WebAssembly", "wasm"),
             FileFormat::Zstd => ("zstd", "zstd data", "zst"),

@@ -74,6 +74,7 @@ mod not_a_device;
 mod order;
 mod overrides;
 mod products;
+mod programs;
 mod vendor;
 
 #[cfg(feature = "files")]

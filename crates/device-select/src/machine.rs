@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use crate::device::Device;
 use crate::environment::{Visible, overridden, visible_devices};
 use crate::needs::{Software, Version};
+use crate::programs::{self, Display};
 use crate::vendor::Vendor;
 
 /// The nodes of AMD's kernel driver.
@@ -72,6 +73,17 @@ pub trait Machine {
         String::new()
     }
 
+    /// Returns what AMD's `hipInfo` prints on Windows; nothing elsewhere.
+    fn hip_info(&self) -> String {
+        String::new()
+    }
+
+    /// Returns the display devices of Windows, as `pnputil /enum-devices /connected /class Display` prints them, or
+    /// `reg query HKLM\SYSTEM\CurrentControlSet\Enum\PCI /s /v CompatibleIDs`; nothing elsewhere.
+    fn display_devices(&self) -> String {
+        String::new()
+    }
+
     /// Returns a variable of the environment; `None` if it is not set, or if this is another machine.
     fn variable(&self, _name: &str) -> Option<String> {
         None
@@ -122,8 +134,8 @@ pub enum NoGpu {
         /// The path of the device.
         place: String,
     },
-    /// Windows without NVIDIA's tool.
-    #[error("GPUs are not found on Windows without nvidia-smi")]
+    /// No program reports one on Windows, or on Linux on it.
+    #[error("no GPU detected")]
     Windows,
     /// These directories have none.
     #[error("no GPU found in {}", .0.join(" and "))]
@@ -251,11 +263,14 @@ impl Gpus {
     }
 }
 
+/// Vendor, device and place of a GPU that has no name here.
+type Unknown = (String, String, String);
+
 /// Returns all GPUs of a machine, hidden or not.
 fn all(machine: &impl Machine) -> Result<Vec<Gpu>, NoGpu> {
     let mut gpus = of_kfd(machine);
     let has_kfd = !gpus.is_empty();
-    let mut unknown = Vec::new();
+    let mut unknown: Vec<Unknown> = Vec::new();
     for name in entries(machine, PCI) {
         let Some((vendor, device)) = graphics(machine, &name) else { continue };
         // AMD's driver tells more than the PCI bus does.
@@ -271,7 +286,10 @@ fn all(machine: &impl Machine) -> Result<Vec<Gpu>, NoGpu> {
             },
         }
     }
-    if unknown.iter().any(|(vendor, ..)| vendor == NVIDIAS) {
+    if gpus.is_empty() && unknown.is_empty() {
+        // Windows, and Linux on it, show no devices in files.
+        of_programs(machine, &mut gpus, &mut unknown);
+    } else if unknown.iter().any(|(vendor, ..)| vendor == NVIDIAS) {
         let asked = of_nvidia_smi(machine);
         if !asked.is_empty() {
             gpus.retain(|gpu| !gpu.id.starts_with("sm_"));
@@ -283,10 +301,6 @@ fn all(machine: &impl Machine) -> Result<Vec<Gpu>, NoGpu> {
     let blocks = |vendor: &str| vendor != INTEL || gpus.is_empty();
     if let Some((vendor, device, place)) = unknown.into_iter().find(|(vendor, ..)| blocks(vendor)) {
         return Err(NoGpu::Unknown { vendor, device, place });
-    }
-    if gpus.is_empty() {
-        // Windows, and Linux on it, show no devices in files.
-        gpus = of_nvidia_smi(machine);
     }
     match gpus.is_empty() {
         true if machine.is_windows() => Err(NoGpu::Windows),
@@ -317,11 +331,32 @@ fn of_nvidia(machine: &impl Machine, address: &str) -> Option<Gpu> {
 
 /// Returns the GPUs that NVIDIA's tool reports.
 fn of_nvidia_smi(machine: &impl Machine) -> Vec<Gpu> {
-    let printed = machine.compute_capabilities();
-    let ids = printed.lines().map(|line| format!("sm_{}", line.trim().replace('.', "")));
-    ids.filter(|id| Device::parse(id).is_ok())
-        .map(|id| Gpu { id, source: "nvidia-smi".to_owned() })
-        .collect()
+    let ids = programs::of_nvidia_smi(&machine.compute_capabilities());
+    ids.into_iter().map(|id| Gpu { id, source: "nvidia-smi".to_owned() }).collect()
+}
+
+/// Adds the GPUs that the tools of drivers report. The list of devices counts for other vendors: it may have devices that are no
+/// longer there.
+fn of_programs(machine: &impl Machine, gpus: &mut Vec<Gpu>, unknown: &mut Vec<Unknown>) {
+    gpus.extend(of_nvidia_smi(machine));
+    let ids = programs::of_hip_info(&machine.hip_info());
+    gpus.extend(ids.into_iter().map(|id| Gpu { id, source: "hipInfo".to_owned() }));
+    let told: Vec<Vendor> = gpus.iter().filter_map(Gpu::vendor).collect();
+    for Display { vendor, device, place } in programs::displays(&machine.display_devices()) {
+        let number = match &*vendor {
+            AMD => Vendor::Amd,
+            NVIDIAS => Vendor::Nvidia,
+            INTEL => Vendor::Intel,
+            _ => continue,
+        };
+        if told.contains(&number) {
+            continue;
+        }
+        match Device::parse(&format!("{vendor}:{device}")) {
+            Ok(gpu) => gpus.push(Gpu { id: gpu.name(), source: place }),
+            Err(_) => unknown.push((vendor, device, place)),
+        }
+    }
 }
 
 /// Returns the names in a directory, in the order of the names as numbers, then as text.
@@ -405,6 +440,8 @@ mod tests {
         files: &'a [(&'a str, &'a str)],
         variables: &'a [(&'a str, &'a str)],
         capabilities: &'a str,
+        hip_info: &'a str,
+        displays: &'a str,
         is_windows: bool,
     }
 
@@ -424,6 +461,14 @@ mod tests {
 
         fn compute_capabilities(&self) -> String {
             self.capabilities.to_owned()
+        }
+
+        fn hip_info(&self) -> String {
+            self.hip_info.to_owned()
+        }
+
+        fn display_devices(&self) -> String {
+            self.displays.to_owned()
         }
 
         fn variable(&self, name: &str) -> Option<String> {
@@ -492,6 +537,23 @@ mod tests {
         assert_eq!(asked(&files, false, "8.6\n8.6\n").unwrap(), two);
         assert_eq!(asked(&[], true, "8.6\n8.6\n").unwrap(), two);
         assert!(matches!(asked(&[], true, ""), Err(NoGpu::Windows)));
+    }
+
+    #[test]
+    fn on_windows_the_list_of_devices_counts_where_no_tool_reports() {
+        let displays = "X: PCI\\VEN_10DE&DEV_1B06&REV_A1\\4\nX: PCI\\VEN_1002&DEV_7480&REV_CF\\6\n\
+                        X: PCI\\VEN_1414&DEV_008E\\1\n";
+        let windows = Fake { displays, is_windows: true, ..Fake::default() };
+        assert_eq!(ids_of(&Gpus::of(&windows).unwrap()), ["sm_61", "gfx1102"]);
+        let windows = Fake { capabilities: "8.9\n", hip_info: "gcnArchName: gfx1100\n", ..windows };
+        let described = Gpus::of(&windows).unwrap().described("native");
+        assert_eq!(described, "native is sm_89 (nvidia-smi), gfx1100 (hipInfo)");
+        let displays = "X: PCI\\VEN_1002&DEV_FFFF&REV_CF\\6\n";
+        let error = Gpus::of(&Fake { displays, is_windows: true, ..Fake::default() }).unwrap_err();
+        let expected =
+            "the processor of the GPU 1002:ffff (PCI\\VEN_1002&DEV_FFFF&REV_CF\\6) is not known";
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(NoGpu::Windows.to_string(), "no GPU detected");
     }
 
     #[test]

@@ -33,6 +33,11 @@ pub enum NotADevice {
         /// Products with their processors: `Quadro RTX 4000 (sm_75)`.
         choices: Vec<String>,
     },
+    /// A GPU of Apple's.
+    #[error(
+        "{0} is a GPU of Apple's: its code is in Metal libraries, which are listed but not judged"
+    )]
+    Apple(String),
     /// A PCI ID that is not in the table.
     #[error("no GPU with PCI ID {0} is known; expected a target ID")]
     UnknownPciId(String),

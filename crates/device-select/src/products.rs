@@ -147,7 +147,7 @@ fn respelled(text: &str) -> Option<String> {
 ///
 /// # Errors
 ///
-/// The text names several products with several processors, or is a PCI ID that is not known.
+/// The text names several products with several processors, or a GPU of Apple's, or is a PCI ID that is not known.
 pub fn target_id(text: &str) -> Result<Cow<'_, str>, NotADevice> {
     let (name, features) = match text.find(':') {
         Some(at) if pci_id(text).is_none() => text.split_at(at),
@@ -164,8 +164,22 @@ pub fn target_id(text: &str) -> Result<Cow<'_, str>, NotADevice> {
     }
     Ok(match processor(name)? {
         Some(processor) => Cow::Owned(format!("{processor}{features}")),
+        None if is_of_apple(name) => return Err(NotADevice::Apple(name.trim().to_owned())),
         None => Cow::Borrowed(text),
     })
+}
+
+/// Returns whether it is a name like `Apple M3` or `M3 Max`.
+fn is_of_apple(name: &str) -> bool {
+    let name = name.trim().to_ascii_lowercase();
+    let is_chip = |name: &str| {
+        let rest = name
+            .strip_prefix('m')
+            .map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+        let is_numbered = rest.is_some_and(|rest| (2..=3).contains(&(name.len() - rest.len())));
+        is_numbered && ["", " pro", " max", " ultra"].contains(&rest.unwrap_or("?"))
+    };
+    name.starts_with("apple ") || is_chip(&name)
 }
 
 /// Returns the processor of a product; `None` if nothing is called so.
@@ -340,6 +354,17 @@ mod tests {
             padded.push(c);
         }
         padded
+    }
+
+    #[test]
+    fn gpus_of_apple_are_known_as_such() {
+        for name in ["Apple M3", "M3", "M2 Ultra", "m10 pro", "Apple A17 Pro"] {
+            let found = target_id(name);
+            assert!(matches!(&found, Err(NotADevice::Apple(typed)) if typed == name), "{name}");
+        }
+        for name in ["M", "M395X", "Mali", "M3 Foo", "applet"] {
+            assert!(!matches!(target_id(name), Err(NotADevice::Apple(_))), "{name}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::llvm_cl::{self, Invocation, Matches, Tool};
-use tool_kit::{input, report, style};
+use tool_kit::{input, report, style, wildcards};
 
 /// Reads the arguments of this process. Requested output and usage errors are printed, and end the process. `name`
 /// is the tool's, for callers who leave out the first argument.
@@ -20,7 +20,7 @@ pub(crate) fn start_with(
     let mut args = std::env::args_os().map(input::bytes);
     let typed = args.next().unwrap_or_else(|| name.as_bytes().to_vec());
     let invocation = Invocation::new(String::from_utf8_lossy(&typed).into_owned());
-    match llvm_cl::parse(tool, &invocation, change(args.collect())) {
+    match llvm_cl::parse(tool, &invocation, change(wildcards::of_arguments(args))) {
         Ok(matches) => {
             style::choose_colors(matches.switch("color"));
             Ok((invocation, matches))

@@ -1,5 +1,6 @@
 //! Images and containers of a file, as people name them.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read, Seek};
 
 use bundle_format::EntryId;
@@ -90,14 +91,53 @@ impl<'f> NamedImages<'f> {
         self.numbers.get(image.index()).copied().unwrap_or(image.index())
     }
 
-    /// Returns all images with exactly this ID.
+    /// Returns all images with exactly this ID, or with this target ID if that is all of `id`.
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if no image fits.
+    /// [`Missing`](ErrorKind::Missing) if no image fits, [`Ambiguous`](ErrorKind::Ambiguous) if entries of several IDs have the target
+    /// ID.
     pub fn with_id(&self, id: &str) -> Result<Vec<&'f ImageInfo>, Error> {
-        let found = self.identified(id);
-        if found.is_empty() { Err(self.missing(id)) } else { Ok(found) }
+        let mut found = self.identified(id);
+        if found.is_empty()
+            && let Ok(wanted) = Wanted::parse(id)
+            && wanted.target().kind().is_none()
+        {
+            found = self.devices().filter(|image| wanted.names(image.target())).collect();
+        }
+        let Some((first, others)) = found.split_first() else { return Err(self.missing(id)) };
+        if others.iter().any(|other| name(other) != name(first)) {
+            Err(self.several(id, &found))
+        } else {
+            Ok(found)
+        }
+    }
+
+    /// Returns the ID of a new entry for a target ID: of the kind and triple of the entries that are there. `None` if `typed` is not a
+    /// target ID.
+    ///
+    /// # Errors
+    ///
+    /// [`Ambiguous`](ErrorKind::Ambiguous) if the entries have several kinds or triples.
+    pub fn new_id(&self, typed: &str) -> Result<Option<String>, Error> {
+        let Some(usual) = EntryId::of_code_for(typed) else { return Ok(None) };
+        let of = |id: &str| Some(EntryId::parse(id).ok()?.triple().split('-').next()?.to_owned());
+        let names: Vec<String> = self.devices().map(name).collect();
+        let start = |id: &String| {
+            let target = EntryId::parse(id).ok()?.target_id().len();
+            let start = id.get(..id.len() - target).filter(|_| target > 0)?;
+            (of(id) == of(&usual)).then(|| format!("{start}{typed}"))
+        };
+        let ids: BTreeSet<String> = names.iter().filter_map(start).collect();
+        let mut all = ids.iter();
+        match (all.next(), all.next()) {
+            (None, _) => Ok(Some(usual)),
+            (Some(id), None) => Ok(Some(id.clone())),
+            _ => {
+                let text = format!("'{typed}' may be {}", few(&ids));
+                Err(Problem::new(ErrorKind::Ambiguous, text).into())
+            }
+        }
     }
 
     /// Returns the image with this number, in any container.
@@ -134,11 +174,7 @@ impl<'f> NamedImages<'f> {
         match found[..] {
             [image] => Ok(image),
             [] => Err(self.missing(typed)),
-            _ => {
-                let (n, list) = (found.len(), self.list(found.iter().copied()));
-                let text = format!("{n} images are '{typed}': {list}");
-                Err(Problem::new(ErrorKind::Ambiguous, text).into())
-            }
+            _ => Err(self.several(typed, &found)),
         }
     }
 
@@ -190,6 +226,11 @@ impl<'f> NamedImages<'f> {
 
     fn devices(&self) -> impl Iterator<Item = &'f ImageInfo> {
         self.images().filter(|image| !is_host(image))
+    }
+
+    fn several(&self, typed: &str, found: &[&ImageInfo]) -> Error {
+        let (n, list) = (found.len(), self.list(found.iter().copied()));
+        Problem::new(ErrorKind::Ambiguous, format!("{n} images are '{typed}': {list}")).into()
     }
 
     fn missing(&self, typed: &str) -> Error {

@@ -6,6 +6,9 @@ use crate::kinds::Architecture;
 /// The ELF machine of NVIDIA's GPUs.
 const EM_CUDA: u16 = 190;
 
+/// The ELF machine of AMD's GPUs.
+const EM_AMDGPU: u16 = 224;
+
 /// The type of the section `.nv.compat`.
 const COMPAT: u32 = 0x7000_0086;
 
@@ -24,7 +27,13 @@ pub(crate) struct Cubin<'data> {
 
 impl<'data> Cubin<'data> {
     pub(crate) fn parse(file: &'data [u8]) -> Result<Self, Error> {
-        let message = "expected a cubin: a little-endian ELF file for machine 190";
+        let is_elf = file.starts_with(b"\x7fELF");
+        let message = match field(file, 18).map(u16::from_le_bytes).filter(|_| is_elf) {
+            Some(EM_AMDGPU) => {
+                "expected a cubin (NVIDIA's code), found code for AMD's GPUs, which bundles hold"
+            }
+            _ => "expected a cubin: a little-endian ELF file for machine 190",
+        };
         Self::read(file).ok_or_else(|| Error::malformed(message))
     }
 

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +11,7 @@ use gpu_packages::{
     EntryKind, Looked, Site, Tree, TreeFault, has_distributions, pth_directories, site_depth,
 };
 use tool_kit::directory::{Held, Kind};
-use tool_kit::{input, python, report};
+use tool_kit::{input, python, real, report};
 
 /// A distribution that is installed.
 pub type Distribution = gpu_packages::Distribution<Environment>;
@@ -121,16 +120,16 @@ fn search_path_of(prefix: &Path) -> Result<Sites, String> {
         found.push(prefix.to_owned());
     }
     if found.is_empty() {
-        return Err(format!(
-            "{}: expected a Python environment, with lib/python3.X/site-packages",
-            prefix.display()
-        ));
+        let packages =
+            if cfg!(windows) { r"Lib\site-packages" } else { "lib/python3.X/site-packages" };
+        let prefix = prefix.display();
+        return Err(format!("{prefix}: expected a Python environment, with {packages}"));
     }
     let mut sites = Sites::default();
     let real = real(prefix)
         .map_err(|error| format!("{}: {}", prefix.display(), report::reason(&error)))?;
     for path in &found {
-        if fs::canonicalize(path).is_ok_and(|path| !path.starts_with(&real)) {
+        if real::path(path).is_ok_and(|path| !path.starts_with(&real)) {
             sites.faults.push(format!("{}: {LEADS_OUT}", path.display()));
             continue;
         }
@@ -144,7 +143,7 @@ impl Sites {
     /// Adds a directory, unless it is known by any name.
     fn add(&mut self, path: &Path) {
         // Python passes over what is not there.
-        let Ok(real) = fs::canonicalize(path) else { return };
+        let Ok(real) = real::path(path) else { return };
         if !self.known.insert(real.clone()) {
             return;
         }
@@ -179,7 +178,7 @@ impl Sites {
             };
             for line in pth_directories(&text) {
                 let path = site.join(line);
-                let Ok(real) = fs::canonicalize(&path) else { continue };
+                let Ok(real) = real::path(&path) else { continue };
                 if is_wanted(&real) {
                     self.add(&path);
                 } else {
@@ -203,7 +202,7 @@ fn open(path: &Path, real: &Path) -> io::Result<Site<Environment>> {
 
 /// Returns the path of a directory without links. An empty path means the current directory.
 fn real(directory: &Path) -> io::Result<PathBuf> {
-    fs::canonicalize(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })
+    real::path(if directory.as_os_str().is_empty() { Path::new(".") } else { directory })
 }
 
 /// Splits the path of a directory with distributions, which has no links: the environment that it is a part of, and its place

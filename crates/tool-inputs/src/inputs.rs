@@ -20,8 +20,11 @@ use tool_kit::opened::MaxInput;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::store::Keep;
-use tool_kit::{input, report};
+use tool_kit::{input, real, report, wildcards};
 use work::{Looking, Scope};
+
+/// The most directories that cannot be read and are named: a user who lists all files may read few of them.
+const MOST_FAULTS: usize = 10;
 
 /// The files of all arguments, in order.
 #[derive(Debug)]
@@ -29,8 +32,8 @@ pub struct Inputs {
     files: Vec<Input>,
     /// The arguments that are directories.
     directories: Vec<(usize, String)>,
-    /// `true` if there are directories that cannot be read.
-    has_faults: bool,
+    /// The number of directories that cannot be read.
+    faults: usize,
     /// The text for what is looked for in directories.
     sought: &'static str,
     /// `true` if packages are compared with their checksums and records, too.
@@ -46,11 +49,11 @@ impl Inputs {
         let mut found = Inputs {
             files: Vec::new(),
             directories: Vec::new(),
-            has_faults: false,
+            faults: 0,
             sought: "device code",
             verifies: false,
         };
-        for (root, path) in arguments.iter().enumerate() {
+        for (root, path) in wildcards::expanded(arguments).iter().enumerate() {
             match fs::metadata(path) {
                 Ok(data) if data.is_dir() && path.as_os_str() != "-" => {
                     found.directories.push((root, input::display(path)));
@@ -62,6 +65,9 @@ impl Inputs {
                 Ok(_) => found.files.push(Input { root, ..Input::named(path) }),
                 Err(_) => found.files.push(Input::of_argument(root, path)),
             }
+        }
+        if let Some(more) = found.faults.checked_sub(MOST_FAULTS).filter(|more| *more > 0) {
+            report::error(&format_args!("{more} more directories cannot be read"));
         }
         found
     }
@@ -77,7 +83,7 @@ impl Inputs {
     }
 
     fn add_all_below(&mut self, root: usize, held: Held) {
-        let real = fs::canonicalize(held.path()).ok();
+        let real = real::path(held.path()).ok();
         let directory = Arc::new(Root { held, real });
         let held = &directory.held;
         let found = held.files(&mut |path, error| self.complain(path, error));
@@ -89,11 +95,16 @@ impl Inputs {
         }
     }
 
-    /// Complains of a directory that cannot be read.
+    /// Complains of a directory that cannot be read. More of them are only counted.
     fn complain(&mut self, directory: &Path, error: &io::Error) {
         let (name, why) = (input::display(directory), report::reason(error));
-        report::error(&format_args!("{name}: {why}"));
-        self.has_faults = true;
+        if error.kind() == io::ErrorKind::Unsupported && error.raw_os_error().is_none() {
+            return report::note(&format_args!("{name}: {why}"));
+        }
+        if self.faults < MOST_FAULTS {
+            report::error(&format_args!("{name}: {why}"));
+        }
+        self.faults += 1;
     }
 
     /// Opens the only file, and keeps it open; returns whether there is only one, and it is not a package.
@@ -131,7 +142,7 @@ impl Inputs {
 
     /// Returns whether some could not be found.
     pub fn have_faults(&self) -> bool {
-        self.has_faults
+        self.faults > 0
     }
 
     /// Returns whether an argument is more than one file.
@@ -170,7 +181,7 @@ impl Inputs {
         let budget = Budget::default();
         let scope = Scope { limits, budget: &budget, keep, verifies: self.verifies };
         let mut looked = Looked::new(self.sought, "device code", self.directories.len());
-        if self.has_faults {
+        if self.faults > 0 {
             looked.set_faulty();
         }
         let mut take_one =

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use kpack::{Marker, Tables};
 use tool_kit::opened::open_regular;
 use tool_kit::positioned::Positioned;
 use tool_kit::searched::Searched;
-use tool_kit::{input, report, style};
+use tool_kit::{input, real, report, style};
 
 /// A library without its device code.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Host {
     ///
     /// Errors of [`fat_edit::moved_out`].
     pub fn read(file: Positioned<'_>, path: &Path) -> io::Result<Option<Self>> {
-        let real = || fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let real = || real::path(path).unwrap_or_else(|_| path.to_owned());
         Ok(fat_edit::moved_out(file)?.map(|moved| Host::new(moved, &real())))
     }
 

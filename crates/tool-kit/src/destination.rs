@@ -16,7 +16,8 @@ pub struct Destination {
     pub output: Option<PathBuf>,
     /// Replace the file itself, atomically
     ///
-    /// Mode, owner and extended attributes are kept. Other hard links keep the old contents.
+    /// Mode, owner and extended attributes are kept. Other hard links keep the old contents. On Windows the attributes are kept, such
+    /// as hidden and read-only; access rights become those of a new file, and alternate data streams are lost.
     #[arg(long, conflicts_with = "output")]
     pub in_place: bool,
     /// Set the build tag of a wheel, such as 1gfx942

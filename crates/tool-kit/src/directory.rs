@@ -71,6 +71,20 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
+    fn files_of_the_kernel_are_left_out_below_other_directories() {
+        let place = tempfile::tempdir().unwrap();
+        let [root, proc] = ["/", "/proc"].map(|path| Directory::open(path.as_ref()).unwrap());
+        let other = Directory::open(place.path()).unwrap();
+        let entered = proc.enter(OsStr::new("self")).or_else(|_| proc.enter(OsStr::new("sys")));
+        if fs::metadata("/proc/self/status").is_ok() {
+            assert!(proc.is_of_kernel(&root) && proc.is_of_kernel(&other));
+            assert!(!proc.is_of_kernel(&proc) && !entered.unwrap().is_of_kernel(&proc));
+        }
+        assert!(!other.is_of_kernel(&root) && !root.is_of_kernel(&other));
+    }
+
+    #[test]
     #[cfg(unix)]
     fn a_renamed_directory_stays_open() {
         let place = tempfile::tempdir().unwrap();

@@ -57,7 +57,10 @@ impl Failure {
     pub fn print(self, file: &str) -> io::Result<()> {
         const MOST: usize = 5;
         let complaints = self.complaints()?;
+        let named = format!("'{file}': ");
         for complaint in complaints.iter().take(MOST) {
+            // An output may be the file itself.
+            let complaint = complaint.strip_prefix(&*named).unwrap_or(complaint);
             // Members of a package are named by it and their path.
             let colon = if complaint.starts_with(':') { "" } else { ": " };
             report::error(&format_args!("{file}{colon}{complaint}"));

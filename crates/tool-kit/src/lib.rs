@@ -28,6 +28,7 @@ pub mod piped;
 pub mod positioned;
 pub mod progress;
 pub mod python;
+pub mod real;
 pub mod report;
 pub mod retried;
 pub mod roff;
@@ -41,6 +42,7 @@ pub mod style;
 pub mod table;
 pub mod temporary;
 pub mod width;
+pub mod wildcards;
 
 /// The result of a command that did not fail outright.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

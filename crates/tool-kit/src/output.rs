@@ -438,7 +438,8 @@ impl Output {
         {
             return Err(changed_meanwhile());
         }
-        self.temporary.map_or(Ok(()), |temporary| temporary.rename(name))
+        let renamed = self.temporary.map_or(Ok(()), |temporary| temporary.rename(name));
+        renamed.map_err(|error| in_use(error, !self.is_new))
     }
 
     /// Gives the file its permissions, now that it has its contents and its owner, and a temporary name.
@@ -457,6 +458,18 @@ impl Output {
         }
         Ok(())
     }
+}
+
+/// Returns the error of giving a file its name. Windows denies access where the old file is open or may not be written to.
+fn in_use(error: io::Error, replaces: bool) -> io::Error {
+    if !cfg!(windows) || !replaces || error.kind() != io::ErrorKind::PermissionDenied {
+        return error;
+    }
+    let text = format!(
+        "{}: the file is read-only, or a program uses it",
+        reason(&error).trim_end_matches('.')
+    );
+    io::Error::new(error.kind(), text)
 }
 
 /// Returns the error for a file that was replaced meanwhile.

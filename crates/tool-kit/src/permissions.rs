@@ -146,22 +146,34 @@ fn set_mode(file: &File, metadata: &Metadata, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Permissions of a file that an output replaces: whether it may be written to.
+/// Attributes of Windows that a program may give a new file: hidden, system, archive, without an index, encrypted.
+#[cfg(not(unix))]
+const ATTRIBUTES: u32 = 0x2 | 0x4 | 0x20 | 0x2000 | 0x4000;
+
+/// Permissions of a file that an output replaces: whether it may be written to, and its attributes.
 #[cfg(not(unix))]
 #[derive(Clone, Copy, Debug)]
 pub struct Permissions {
     readonly: bool,
+    attributes: u32,
 }
 
 #[cfg(not(unix))]
 impl Permissions {
     /// Returns the permissions of a file.
     pub fn of(metadata: &Metadata) -> Self {
-        Permissions { readonly: metadata.permissions().readonly() }
+        #[cfg(windows)]
+        let attributes = std::os::windows::fs::MetadataExt::file_attributes(metadata);
+        #[cfg(not(windows))]
+        let attributes = 0;
+        let attributes = attributes & ATTRIBUTES;
+        Permissions { readonly: metadata.permissions().readonly(), attributes }
     }
 
+    /// Returns the mode of the new file while it is written, with the attributes of the old one in its upper half, where
+    /// [`attributes`] finds them.
     pub fn while_written(self) -> u32 {
-        NewPermissions::PLAIN.mode
+        NewPermissions::PLAIN.mode | self.attributes << 16
     }
 
     pub fn hand_over(self, new: &File) -> io::Result<()> {
@@ -172,4 +184,10 @@ impl Permissions {
         permissions.set_readonly(self.readonly);
         new.set_permissions(permissions)
     }
+}
+
+/// Returns the attributes of Windows in a mode.
+#[cfg(windows)]
+pub fn attributes(mode: u32) -> u32 {
+    mode >> 16
 }

@@ -13,6 +13,7 @@ use tool_inputs::records::{Listed, Lists};
 use tool_kit::Outcome;
 use tool_kit::parallel::{Shares, in_order_by};
 use tool_kit::report::{self as messages, Message};
+use tool_kit::wildcards;
 
 impl Editor<'_> {
     /// Edits each file by itself, and reports all of them.
@@ -24,9 +25,10 @@ impl Editor<'_> {
     /// Edits each file by itself, several at the same time. The reporter gets the results in the order of the files; those of
     /// files that are deleted come last.
     pub(crate) fn run_with(self, reporter: &mut dyn Reporter) -> io::Result<Outcome> {
-        let inputs = Inputs::find(self.files);
+        let named = wildcards::expanded(self.files);
+        let inputs = Inputs::find(&named);
         let files = inputs.files();
-        if let Some(fault) = self.options.output.fault(self.files) {
+        if let Some(fault) = self.options.output.fault(&named) {
             tool_kit::arguments::usage(fault);
         }
         let directory = inputs.first_directory();

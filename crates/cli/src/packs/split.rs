@@ -19,7 +19,7 @@ use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, HEADING, TARGET, show};
 use tool_kit::table::{Align, Table};
-use tool_kit::{Outcome, input, report, scratch};
+use tool_kit::{Outcome, input, report, scratch, wildcards};
 
 /// Move device code of HIP from libraries to kernel packs
 ///
@@ -93,7 +93,7 @@ fn split(args: &Args) -> Result<Done, Failure> {
     let scheme = if args.no_compress { Scheme::Plain } else { Scheme::Zstd };
     let group = PackGroup::new(group, &kpack_dir, scheme);
     let mut libraries: Vec<Library> = Vec::new();
-    for path in &args.files {
+    for path in &*wildcards::expanded(&args.files) {
         let library = Library::plan(args, path, &group).map_err(|failure| at(path, failure))?;
         let name = library.split.name();
         if libraries.iter().any(|other| other.split.name() == name) {

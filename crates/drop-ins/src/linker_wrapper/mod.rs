@@ -45,7 +45,7 @@ use tool_kit::opened::MaxInput;
 use tool_kit::output::Outputs;
 use tool_kit::payload::{Payload, Payloads};
 use tool_kit::permissions::NewPermissions;
-use tool_kit::{input, report};
+use tool_kit::{input, report, wildcards};
 
 const NAME: &str = "clang-linker-wrapper";
 
@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
     let mut args = std::env::args_os().map(input::bytes);
     let typed = args.next().unwrap_or_else(|| NAME.as_bytes().to_vec());
     let typed = String::from_utf8_lossy(&typed).into_owned();
-    let line = response::expand(args.collect()).and_then(Line::parse);
+    let line = response::expand(wildcards::of_arguments(args)).and_then(Line::parse);
     let line = match line {
         Ok(line) => line,
         Err(error) => return fail(&typed, &io::Error::other(error)),

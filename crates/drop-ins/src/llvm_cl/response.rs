@@ -3,11 +3,11 @@
 //! A pipe or a device is refused: it may never end, and opening it may wait for ever. A pipe that the caller has opened,
 //! as shells do for `@<(command)`, is read.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use tool_kit::{input, opened};
+use tool_kit::{input, opened, real};
 
 /// Files in files; LLVM's tools have no limit.
 const MAX_DEPTH: usize = 32;
@@ -44,7 +44,7 @@ impl Expansion {
                 self.out.push(word);
                 continue;
             };
-            let real = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            let real = real::path(&path).unwrap_or_else(|_| path.clone());
             if self.open.contains(&real) {
                 return Err(format!("recursive expansion of: '{}'", path.display()));
             }
@@ -55,6 +55,7 @@ impl Expansion {
                 ));
             }
             self.open.push(real);
+            let split = if cfg!(windows) { split_as_windows } else { split };
             let words = match utf16(&bytes) {
                 Some(text) => split(text.as_bytes()),
                 None => split(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes)),
@@ -144,8 +145,60 @@ fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(words)
 }
 
+/// Splits a text into words as programs on Windows split their command line, which is LLVM's rule there: words end at whitespace
+/// and zero bytes, double quotes keep them, and two quotes within quotes are one. A backslash is one, unless it is
+/// before a quote: there each pair is one, and a single one more keeps the quote. Quoted words may be empty.
+fn split_as_windows(text: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut words = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut is_quoted = false;
+    let mut rest = text;
+    while let [byte, after @ ..] = rest {
+        rest = after;
+        let is_space = matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0);
+        if is_space && !is_quoted {
+            words.extend(word.take());
+            if words.len() > MAX_ARGUMENTS {
+                return None;
+            }
+            continue;
+        }
+        let word = word.get_or_insert_default();
+        match byte {
+            b'\\' => {
+                let more = rest.iter().take_while(|&&byte| byte == b'\\').count();
+                rest = rest.get(more..)?;
+                let count = more + 1;
+                match rest {
+                    [b'"', after @ ..] => {
+                        word.extend(std::iter::repeat_n(b'\\', count / 2));
+                        if count % 2 == 1 {
+                            word.push(b'"');
+                            rest = after;
+                        }
+                    }
+                    _ => word.extend(std::iter::repeat_n(b'\\', count)),
+                }
+            }
+            b'"' if !is_quoted => is_quoted = true,
+            b'"' => match rest {
+                [b'"', after @ ..] => {
+                    word.push(b'"');
+                    rest = after;
+                }
+                _ => is_quoted = false,
+            },
+            byte => word.push(*byte),
+        }
+    }
+    words.extend(word);
+    (words.len() <= MAX_ARGUMENTS).then_some(words)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn strings(words: Vec<Vec<u8>>) -> Vec<String> {
@@ -169,6 +222,40 @@ mod tests {
         }
     }
 
+    /// Expectations of LLVM's own tests of `TokenizeWindowsCommandLine`, and more.
+    #[test]
+    fn words_are_quoted_as_windows_does() {
+        for (text, words) in [
+            ("", vec![]),
+            (" a\tb\r\nc\0d ", vec!["a", "b", "c", "d"]),
+            (
+                r#"a\b c\\d e\\"f g" h\"i j\\\"k "lmn" o pqr "st \"u" \v"#,
+                vec![
+                    r"a\b", r"c\\d", r"e\f g", r#"h"i"#, r#"j\"k"#, "lmn", "o", "pqr", r#"st "u"#,
+                    r"\v",
+                ],
+            ),
+            (r#"clang -c -DFOO="""ABC""" x.cpp"#, vec!["clang", "-c", r#"-DFOO="ABC""#, "x.cpp"]),
+            ("a b c d ", vec!["a", "b", "c", "d"]),
+            (r#"a b c d """#, vec!["a", "b", "c", "d", ""]),
+            (r#"a b c d ""#, vec!["a", "b", "c", "d", ""]),
+            (r#"a b c d "text"#, vec!["a", "b", "c", "d", "text"]),
+            (
+                "clang -Xclang foo\n\nfoo\"bar\"baz\n x.cpp\n",
+                vec!["clang", "-Xclang", "foo", "foobarbaz", "x.cpp"],
+            ),
+            (r"-input=b\h.o 'x y'", vec![r"-input=b\h.o", "'x", "y'"]),
+            (
+                r#"\\server\share\a.o "C:\Program Files\b.o""#,
+                vec![r"\\server\share\a.o", r"C:\Program Files\b.o"],
+            ),
+            ("end\\", vec!["end\\"]),
+        ] {
+            assert_eq!(strings(split_as_windows(text.as_bytes()).unwrap()), words, "{text}");
+        }
+        assert_eq!(split_as_windows(&b"a ".repeat(MAX_ARGUMENTS + 1)), None);
+    }
+
     mod properties {
         use proptest::prelude::*;
 
@@ -190,6 +277,8 @@ mod tests {
                 prop_assert!(words.iter().all(|word| !word.is_empty()));
                 prop_assert!(words.iter().map(Vec::len).sum::<usize>() <= text.len());
                 let _ = utf16(&text);
+                let words = split_as_windows(&text).unwrap();
+                prop_assert!(words.iter().map(Vec::len).sum::<usize>() <= text.len());
             }
         }
     }

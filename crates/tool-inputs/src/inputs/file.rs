@@ -14,13 +14,13 @@ use crate::limits::{Limits, walk_open};
 use crate::package::Package;
 use crate::split_library::{Host, read_tables};
 use tool_kit::directory::Held;
-use tool_kit::input;
 use tool_kit::looked::Seen;
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::Name;
 use tool_kit::parallel::Threads;
 use tool_kit::stamp::Stamp;
 use tool_kit::store::Store;
+use tool_kit::{input, real};
 
 /// A file to look into.
 #[derive(Clone, Debug)]
@@ -96,6 +96,8 @@ impl Input {
         });
         match found {
             Some((path, member)) => {
+                // Names on Windows have no backslash.
+                let member = if cfg!(windows) { member.replace('\\', "/") } else { member };
                 Input { path, origin: Origin::Path { member: Some(member) }, ..file }
             }
             None => file,
@@ -164,7 +166,7 @@ impl Input {
     pub fn real(&self) -> Option<PathBuf> {
         match &self.origin {
             Origin::Below(root, relative) => Some(root.real.as_ref()?.join(relative)),
-            _ => fs::canonicalize(&self.path).ok(),
+            _ => real::path(&self.path).ok(),
         }
     }
 

@@ -1,6 +1,5 @@
 //! Work on a file and its kernel packs, or on the members of the package that it is.
 
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use crate::package::{self, Fault, Package};
 use tool_kit::budget::{Account, Budget};
 use tool_kit::parallel::Threads;
 use tool_kit::store::{Keep, Store};
-use tool_kit::{input, report};
+use tool_kit::{input, real, report};
 
 /// The bounds of a look.
 #[derive(Clone, Copy)]
@@ -155,7 +154,7 @@ impl Input {
         let name = host.marker().kernel_name();
         let is_input = |path: &PathBuf| {
             let own = self.root().and_then(|root| root.real.as_ref());
-            own.is_some_and(|own| fs::canonicalize(path).is_ok_and(|path| path.starts_with(own)))
+            own.is_some_and(|own| real::path(path).is_ok_and(|path| path.starts_with(own)))
         };
         let packs = host.packs()?.into_iter().filter(|path| !is_input(path)).map(|path| Input {
             name: format!("{} -> {}", self.name, input::display(&path)),
@@ -289,6 +288,8 @@ impl Input {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

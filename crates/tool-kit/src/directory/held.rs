@@ -1,7 +1,7 @@
 //! Files below a directory that is held open.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -140,18 +140,31 @@ impl Held {
         Ok(entries)
     }
 
+    /// Returns the entries of a directory, unless /proc or /sys of Linux is there.
+    fn entries_of_files(&self, relative: &Path) -> io::Result<Vec<(OsString, Kind)>> {
+        let directory = self.directory(relative)?;
+        if directory.is_of_kernel(&self.directory) {
+            let text = "files of the kernel are not looked into";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, text));
+        }
+        let mut entries = directory.entries()?;
+        entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        Ok(entries)
+    }
+
     /// Returns the paths of all regular files below, each directory sorted by name with its files before its directories. Links
-    /// are not followed. Hands over what keeps a directory from being read.
+    /// are not followed. Hands over what keeps a directory from being read: [`Unsupported`](io::ErrorKind::Unsupported) for one that
+    /// is not, because the kernel makes up its files.
     pub fn files(&self, fault: &mut dyn FnMut(&Path, &io::Error)) -> Vec<PathBuf> {
         self.below(Kind::File, fault)
     }
 
     /// Returns the paths of all symbolic links below that lead out of the directory.
     pub fn links_out(&self) -> Vec<PathBuf> {
-        let Ok(real) = fs::canonicalize(self.path()) else { return Vec::new() };
+        let Ok(real) = crate::real::path(self.path()) else { return Vec::new() };
         let mut links = self.below(Kind::Link, &mut |_, _| {});
         links.retain(|link| {
-            fs::canonicalize(self.path_of(link)).is_ok_and(|target| !target.starts_with(&real))
+            crate::real::path(&self.path_of(link)).is_ok_and(|target| !target.starts_with(&real))
         });
         links
     }
@@ -159,7 +172,7 @@ impl Held {
     fn below(&self, kind: Kind, fault: &mut dyn FnMut(&Path, &io::Error)) -> Vec<PathBuf> {
         let (mut files, mut waiting) = (Vec::new(), vec![PathBuf::new()]);
         while let Some(directory) = waiting.pop() {
-            match self.entries(&directory) {
+            match self.entries_of_files(&directory) {
                 Ok(entries) => {
                     let (directories, others): (Vec<_>, Vec<_>) =
                         entries.into_iter().partition(|(_, kind)| *kind == Kind::Directory);
@@ -207,6 +220,8 @@ fn is_link() -> io::Error {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

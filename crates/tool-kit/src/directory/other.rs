@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Entry, Kind};
 use crate::permissions::Permissions;
+#[cfg(windows)]
+use crate::permissions::attributes;
 use crate::stamp::Stamp;
 
 /// A directory.
@@ -23,7 +25,7 @@ impl Directory {
     /// Finds a directory by any path; the empty path is the current directory.
     pub fn open(path: &Path) -> io::Result<Self> {
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        let path = fs::canonicalize(path)?;
+        let path = crate::real::path(path)?;
         if fs::metadata(&path)?.is_dir() {
             Ok(Directory { path })
         } else {
@@ -44,6 +46,11 @@ impl Directory {
             Some(_) => Err(io::ErrorKind::NotADirectory.into()),
             None => Err(io::ErrorKind::NotFound.into()),
         }
+    }
+
+    /// Returns `false`: these systems have no such files.
+    pub fn is_of_kernel(&self, _outer: &Self) -> bool {
+        false
     }
 
     /// Returns `None`: these systems cannot do that in one step.
@@ -92,8 +99,13 @@ impl Directory {
     }
 
     /// Makes a file, to write and read it. The name must be free.
-    pub fn create(&self, name: &OsStr, _mode: u32) -> io::Result<File> {
-        File::options().read(true).write(true).create_new(true).open(self.path.join(name))
+    pub fn create(&self, name: &OsStr, mode: u32) -> io::Result<File> {
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true);
+        #[cfg(windows)]
+        std::os::windows::fs::OpenOptionsExt::attributes(&mut options, attributes(mode));
+        let _ = mode;
+        options.open(self.path.join(name))
     }
 
     /// Fails: these systems have no files without a name.

@@ -32,6 +32,12 @@ fn flags() -> OFlags {
     access | OFlags::DIRECTORY | OFlags::CLOEXEC
 }
 
+/// The kinds of these file systems.
+#[cfg(target_os = "linux")]
+const PROC: i64 = 0x9fa0;
+#[cfg(target_os = "linux")]
+const SYSFS: i64 = 0x6265_6572;
+
 impl Directory {
     /// Opens a directory by any path; the empty path is the current directory.
     pub fn open(path: &Path) -> io::Result<Self> {
@@ -49,6 +55,18 @@ impl Directory {
     /// Returns the number of its inode and of its device.
     pub fn id(&self) -> Id {
         self.id
+    }
+
+    /// Returns whether /proc or /sys of Linux is mounted here, in a directory that is not of it: reading all files there has no end.
+    pub fn is_of_kernel(&self, outer: &Self) -> bool {
+        #[cfg(target_os = "linux")]
+        if self.id.0 != outer.id.0 {
+            let found = rustix::fs::fstatfs(&self.handle).map(|found| found.f_type);
+            return found
+                .is_ok_and(|kind| [PROC, SYSFS].iter().any(|known| i64::from(kind) == *known));
+        }
+        let _ = outer;
+        false
     }
 
     /// Opens a directory in this one; a symbolic link is refused.

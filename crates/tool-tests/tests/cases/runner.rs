@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
@@ -17,6 +17,13 @@ use crate::common::{data, installed, llvm, new_command};
 pub enum Peer {
     Ours,
     Llvm,
+    /// Our tools for Windows, run by Wine.
+    Windows,
+}
+
+/// Returns the directory of our tools for Windows, and of programs that are made for the cases: `$WINDOWS_TOOLS`.
+fn windows_tools() -> PathBuf {
+    std::env::var_os("WINDOWS_TOOLS").expect("WINDOWS_TOOLS: see .ci/run windows").into()
 }
 
 /// Plays a case and returns its text with what was found in place of what was expected.
@@ -50,7 +57,8 @@ pub fn play(text: &str, peer: Peer) -> Result<String, String> {
             }
             // The words of errors may differ from LLVM's: its own cases in `messages` compare those.
             let is_theirs = is_shared && peer == Peer::Llvm;
-            run(place.path(), command, is_theirs.then_some(&errors)).map(|text| found += &text)
+            let theirs = is_theirs.then_some(&errors);
+            run(place.path(), command, peer, theirs).map(|text| found += &text)
         } else {
             Err("expected '#', 'input', 'same', '$', or what a command above it gives".to_owned())
         };
@@ -77,6 +85,7 @@ fn input(place: &Path, rule: &str) -> Result<(), String> {
                 let name = name_of()?;
                 fs::read(place.join(&name)).map_err(|error| format!("{name}: {error}"))?
             }
+            ("program", _) => fs::read(windows_tools().join(name_of()? + ".exe")).unwrap(),
             _ => return Err(format!("'{word}': expected a text, 'data' or 'file'")),
         };
         loop {
@@ -208,17 +217,17 @@ fn ours(name: &str) -> Result<PathBuf, String> {
 }
 
 /// Runs one command and returns what it gave. `theirs`: LLVM's tool runs, and these are the lines of its errors.
-fn run(place: &Path, line: &str, theirs: Option<&String>) -> Result<String, String> {
+fn run(place: &Path, line: &str, peer: Peer, theirs: Option<&String>) -> Result<String, String> {
     let words = words(line)?;
     let Some(start) = words.iter().position(|word| word == "{") else {
-        return run_words(place, words, theirs);
+        return run_words(place, words, peer, theirs);
     };
     let end = words.iter().position(|word| word == "}").ok_or("expected '}' after '{'")?;
     let choices = words.get(start + 1..end).ok_or("expected '}' after '{'")?;
     let mut first = None;
     for choice in choices.split(|word| word == "|") {
         let line = [&words[..start], choice, &words[end + 1..]].concat();
-        let found = run_words(place, line, theirs)?;
+        let found = run_words(place, line, peer, theirs)?;
         let first = first.get_or_insert_with(|| found.clone());
         if *first != found {
             let choice = choice.join(" ");
@@ -228,7 +237,22 @@ fn run(place: &Path, line: &str, theirs: Option<&String>) -> Result<String, Stri
     Ok(first.unwrap_or_default())
 }
 
-fn run_words(place: &Path, words: Vec<String>, theirs: Option<&String>) -> Result<String, String> {
+/// Returns the command that runs a tool for Windows, or a program that Wine has.
+fn by_wine(name: &str) -> Command {
+    let tools = windows_tools();
+    let tool = tools.join(name).with_extension("exe");
+    let mut command = new_command(std::env::var_os("WINE").expect("WINE: see .ci/run windows"));
+    command.env_clear().env("WINEDEBUG", "-all").env("WINEPREFIX", tools.join("prefix"));
+    command.arg(if tool.exists() { tool.as_os_str() } else { OsStr::new(name) });
+    command
+}
+
+fn run_words(
+    place: &Path,
+    words: Vec<String>,
+    peer: Peer,
+    theirs: Option<&String>,
+) -> Result<String, String> {
     let mut words = words.into_iter().peekable();
     let mut variables = Vec::new();
     while let Some(word) = words.next_if(|word| word.contains('=')) {
@@ -236,9 +260,15 @@ fn run_words(place: &Path, words: Vec<String>, theirs: Option<&String>) -> Resul
         variables.push((name.to_owned(), value.to_owned()));
     }
     let name = words.next().ok_or("expected a tool")?;
-    let tool = if theirs.is_some() { llvm(&name) } else { ours(&name)? };
-    let mut command = new_command(&tool);
-    command.env_clear().envs(variables).current_dir(place).stdin(Stdio::null());
+    let (tool, mut command) = if peer == Peer::Windows {
+        (PathBuf::new(), by_wine(&name))
+    } else {
+        let tool = if theirs.is_some() { llvm(&name) } else { ours(&name)? };
+        let mut command = new_command(&tool);
+        command.env_clear();
+        (tool, command)
+    };
+    command.envs(variables).current_dir(place).stdin(Stdio::null());
     let mut to = None;
     while let Some(word) = words.next() {
         match &*word {
@@ -255,7 +285,11 @@ fn run_words(place: &Path, words: Vec<String>, theirs: Option<&String>) -> Resul
     let before = files(place);
     let output = command.output().map_err(|error| error.to_string())?;
     let mut found = String::new();
-    let hidden = [format!("{}/", tool.parent().unwrap().display()), place.display().to_string()];
+    let hidden = match tool.parent() {
+        Some(tools) => [format!("{}/", tools.display()), place.display().to_string()],
+        // A backslash is doubled before.
+        None => [r"\\\\?\\".to_owned(), format!("Z:{}", place.display()).replace('/', r"\\")],
+    };
     match to {
         Some(name) => fs::write(place.join(name), &output.stdout).unwrap(),
         None => printed(&mut found, '|', &output.stdout, &hidden),
@@ -390,7 +424,8 @@ pub fn check(path: &Path, peer: Peer, bless: bool) -> Result<(), String> {
 /// Checks all cases in parallel, or cases whose paths contain `$CASES`; with `Peer::Llvm`, cases that LLVM's tools must
 /// agree with.
 pub fn check_all(peer: Peer) {
-    let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases")];
+    let cases = if peer == Peer::Windows { "tests/windows" } else { "tests/cases" };
+    let mut directories = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(cases)];
     let mut paths = Vec::new();
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {
@@ -414,7 +449,7 @@ pub fn check_all(peer: Peer) {
     }
     paths.sort();
     assert!(!paths.is_empty(), "there are no such cases");
-    let bless = peer == Peer::Ours && std::env::var_os("BLESS").is_some();
+    let bless = peer != Peer::Llvm && std::env::var_os("BLESS").is_some();
     let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {

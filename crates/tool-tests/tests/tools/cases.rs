@@ -9,6 +9,13 @@ fn all() {
     check_all(Peer::Ours);
 }
 
+/// Cases of the tools for Windows, in `tests/windows`, in the same form.
+#[test]
+#[ignore = "needs Wine: .ci/run windows"]
+fn windows() {
+    check_all(Peer::Windows);
+}
+
 #[test]
 fn a_wrong_expectation_fails_and_is_rewritten() {
     let place = tempfile::tempdir().unwrap();
