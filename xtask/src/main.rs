@@ -59,6 +59,12 @@ const STEPS: &[Step] = &[
     ("llvm24", Nightly, "LLVM 24's tools and ours", llvm::with_24),
     ("lit", Nightly, "LLVM's own tests of the offload tools", llvm::lit),
     ("wine", Nightly, "edited DLLs, run by Wine", llvm::wine),
+    (
+        "formats",
+        Nightly,
+        "outputs for programs, by their schemas and other readers",
+        published::formats,
+    ),
     ("packages", Nightly, "published packages, also thinned", published::packages),
     ("packs", Nightly, "published libraries split into kernel packs", published::packs),
     ("shrunk", Nightly, "published CUDA libraries thinned, read independently", published::shrunk),

@@ -10,6 +10,7 @@ use fat_object::ContainerKind;
 use serde::Serialize;
 
 use super::wishes::Wishes;
+use tool_kit::document::Shape;
 use tool_kit::style::{self, HEADING, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{holes, input, report as messages};
@@ -31,7 +32,19 @@ impl Work {
             Work::Decompress => "decompressing",
         }
     }
+
+    /// Returns the shape of its document.
+    pub(super) fn shape(self) -> &'static Shape {
+        match self {
+            Work::Edit => &EDIT,
+            Work::Compress => &Shape { command: "compress", ..EDIT },
+            Work::Decompress => &Shape { command: "decompress", ..EDIT },
+        }
+    }
 }
+
+pub(super) const EDIT: Shape =
+    Shape::new("edit", "files", "file output changed deleted size_before/B size_after/B");
 
 /// One file in the report.
 #[derive(Debug, Default, Serialize)]

@@ -32,7 +32,7 @@ fn verify_counts_each_container_once() {
         }
         let output = offload([OsStr::new("verify"), file.as_os_str()]);
         let json = offload([OsStr::new("ls"), OsStr::new("--json"), file.as_os_str()]);
-        let rows: Vec<Row> = serde_json::from_slice(&json.stdout).unwrap();
+        let rows: Vec<Row> = crate::common::rows(&json.stdout);
         let plural = |n: usize| if n == 1 { "" } else { "s" };
         let (images, containers) = (rows.len(), containers_by_magic(&fs::read(&file).unwrap()));
         let expected = match images {
