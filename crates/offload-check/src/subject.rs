@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use device_select::{ImageFilter, Need, Software};
+use device_select::{Need, Rule, Software};
 use fat_object::ImageInfo;
 
 use crate::policy::{Policy, Unknown};
@@ -56,7 +56,7 @@ struct Sum {
 #[derive(Debug)]
 pub struct Subject<'p> {
     policy: &'p Policy,
-    only: ImageFilter,
+    only: Rule,
     name: String,
     size: u64,
     code: u64,
@@ -76,7 +76,7 @@ impl<'p> Subject<'p> {
     pub fn new(policy: &'p Policy, name: &str) -> Self {
         Subject {
             policy,
-            only: ImageFilter::default().with_wanted(policy.targets.only.iter().cloned()),
+            only: Rule::keep(policy.targets.only.iter().cloned()),
             name: name.to_owned(),
             size: 0,
             code: 0,
@@ -117,7 +117,8 @@ impl<'p> Subject<'p> {
         let target = image.total_name();
         let sum = self.targets.entry(target.clone()).or_default();
         *sum = sum.saturating_add(stored);
-        if !self.policy.targets.only.is_empty() && !self.only.includes(image) {
+        let only = &self.policy.targets.only;
+        if !only.is_empty() && !only.iter().any(|one| self.only.means(one, image)) {
             let sum = self.unwanted.entry((file.to_owned(), target)).or_default();
             sum.images += 1;
             sum.stored = sum.stored.saturating_add(stored);

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::Deserialize;
 
 /// A number of bytes: `4096`, `512K`, `200M`, `1.5G`, `2GiB`. K is 1024.
+///
+/// Exhaustive: a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "Text")]
 pub struct Bytes(
@@ -14,6 +16,8 @@ pub struct Bytes(
 );
 
 /// A percentage: `5%`, `0.5 %`.
+///
+/// Exhaustive: a number.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Deserialize)]
 #[serde(try_from = "Text")]
 pub struct Percent(

@@ -25,6 +25,7 @@ pub struct Destination {
     /// Report what would be done, without writing anything
     #[arg(long)]
     pub dry_run: bool,
+    /// The format of the report.
     #[command(flatten)]
     pub format: ListFormat,
 }

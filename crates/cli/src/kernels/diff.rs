@@ -10,7 +10,8 @@ use fat_object::Severity;
 use serde_json::{Value, json};
 
 use super::collect::{self, Found, Wanted};
-use super::{complain, markdown, report_hits};
+use super::markdown::{self, Comment, arrow, name};
+use super::{complain, report_hits};
 use crate::select::Selection;
 use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, Inputs};
@@ -32,10 +33,10 @@ use tool_kit::{Outcome, input, report};
 pub(crate) struct Args {
     /// The file as it was
     #[arg(value_name = "OLD")]
-    pub(super) old: PathBuf,
+    old: PathBuf,
     /// The file as it is
     #[arg(value_name = "NEW")]
-    pub(super) new: PathBuf,
+    new: PathBuf,
     #[command(flatten)]
     selection: Selection,
     /// Compare only kernels whose name matches this pattern (* and ?)
@@ -43,17 +44,17 @@ pub(crate) struct Args {
     name: Option<String>,
     /// Show at most N kernels, those with the largest changes of code first
     #[arg(long, value_name = "N")]
-    pub(super) top: Option<usize>,
+    top: Option<usize>,
     /// Print names as stored, not as in the source
     #[arg(long)]
-    pub(super) mangled: bool,
+    mangled: bool,
     #[command(flatten)]
     format: JudgeFormat,
     /// Fail if a kernel or a GPU hits this rule: vgpr_spills>0, code>+5%. Repeatable
     ///
     /// A measure that no selected kernel stores is an error.
     #[arg(long, value_name = "RULE")]
-    pub(super) fail_on: Vec<KernelRule>,
+    fail_on: Vec<KernelRule>,
     /// Fail if a kernel or an image is gone
     #[arg(long)]
     fail_on_removed: bool,
@@ -151,7 +152,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         }
     }
     if format == Format::Markdown {
-        markdown::print(args, &pairs, &sums, document.all_findings())?;
+        let comment = Comment {
+            files: [&args.old, &args.new].map(|path| input::display(path)),
+            rules: &args.fail_on,
+            top: args.top,
+            mangled: args.mangled,
+        };
+        markdown::print(&comment, &pairs, &sums, document.all_findings())?;
     }
     document.end(if is_faulty { Outcome::Faults } else { Outcome::Clean })
 }
@@ -166,11 +173,6 @@ fn is_read(found: &Found) -> bool {
         }
         summary => summary.is_ok(),
     }
-}
-
-/// Returns the name of a pair.
-pub(super) fn name<'l>(pair: &KernelPair<'l>, mangled: bool) -> &'l str {
-    pair.either().map_or("", |kernel| kernel.name(mangled))
 }
 
 fn text(
@@ -237,11 +239,6 @@ fn text(
         return Ok(());
     }
     table.print(out, "", style::terminal_width())
-}
-
-/// Returns `old -> new`, or one of them if they are equal.
-pub(super) fn arrow(old: &str, new: &str) -> String {
-    if old == new { new.to_owned() } else { format!("{old} -> {new}") }
 }
 
 /// Returns the numbers of each GPU.

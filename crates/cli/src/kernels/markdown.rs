@@ -4,19 +4,27 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use device_code::{KernelPair, KernelTotals};
+use device_code::{KernelPair, KernelRule, KernelTotals};
 
-use super::diff::{Args, arrow, name};
 use tool_kit::document::in_markdown;
 use tool_kit::finding::Finding;
-use tool_kit::{input, style};
+use tool_kit::style;
 
 /// Kernels that are shown, if the user does not say how many.
 const TOP: usize = 10;
 
+/// What is compared, and how it is shown.
+pub(super) struct Comment<'a> {
+    /// The names of both files.
+    pub(super) files: [String; 2],
+    pub(super) rules: &'a [KernelRule],
+    pub(super) top: Option<usize>,
+    pub(super) mangled: bool,
+}
+
 /// Prints a summary in one line, a table of GPUs, findings, and the largest changes folded.
 pub(super) fn print(
-    args: &Args,
+    comment: &Comment<'_>,
     pairs: &[KernelPair<'_>],
     sums: &BTreeMap<&str, [KernelTotals; 2]>,
     findings: &[Finding],
@@ -31,7 +39,7 @@ pub(super) fn print(
         || "more than 16 EiB".to_owned(),
         |(old, new)| format!("{}{}", arrow(&style::size(old), &style::size(new)), growth(old, new)),
     );
-    let rules: Vec<String> = args.fail_on.iter().map(ToString::to_string).collect();
+    let rules: Vec<String> = comment.rules.iter().map(ToString::to_string).collect();
     let limits = match &rules[..] {
         [] => String::new(),
         rules => format!(" (limit {})", in_markdown(&rules.join(", "))),
@@ -42,7 +50,7 @@ pub(super) fn print(
         _ => " **FAILS**",
     };
     writeln!(out, "### Device code: {sizes}{verdict}{limits}\n")?;
-    let [before, after] = [&args.old, &args.new].map(|path| in_markdown(&input::display(path)));
+    let [before, after] = comment.files.each_ref().map(|name| in_markdown(name));
     writeln!(out, "{before} -> {after}\n")?;
     writeln!(out, "| GPU | size | kernels | spilling |\n|---|--:|--:|--:|")?;
     for (target, [old, new]) in sums {
@@ -63,7 +71,7 @@ pub(super) fn print(
     }
     let mut changed: Vec<_> = pairs.iter().filter(|pair| pair.is_changed()).collect();
     changed.sort_by_key(|pair| Reverse(pair.code_difference()));
-    let shown = changed.get(..args.top.unwrap_or(TOP)).unwrap_or(&changed);
+    let shown = changed.get(..comment.top.unwrap_or(TOP)).unwrap_or(&changed);
     if !shown.is_empty() {
         let all = changed.len();
         let what = if shown.len() < all {
@@ -74,7 +82,7 @@ pub(super) fn print(
         writeln!(out, "\n<details><summary>{what}</summary>\n")?;
         writeln!(out, "| GPU | kernel | change |\n|---|---|---|")?;
         for pair in shown {
-            let name = in_markdown(name(pair, args.mangled));
+            let name = in_markdown(name(pair, comment.mangled));
             let change = in_markdown(&pair.to_string());
             writeln!(out, "| {} | {name} | {change} |", in_markdown(pair.target))?;
         }
@@ -89,4 +97,14 @@ fn growth(old: u64, new: u64) -> String {
         return String::new();
     }
     format!(" ({:+.1} %)", (new as f64 / old as f64 - 1.0) * 100.0)
+}
+
+/// Returns the name of a pair.
+pub(super) fn name<'l>(pair: &KernelPair<'l>, mangled: bool) -> &'l str {
+    pair.either().map_or("", |kernel| kernel.name(mangled))
+}
+
+/// Returns `old -> new`, or one of them if they are equal.
+pub(super) fn arrow(old: &str, new: &str) -> String {
+    if old == new { new.to_owned() } else { format!("{old} -> {new}") }
 }

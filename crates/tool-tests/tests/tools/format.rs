@@ -158,7 +158,7 @@ fn golden_documents_have_the_fields_of_the_schema() {
 fn codes_in_sources() -> BTreeSet<String> {
     let groups = ["targets", "size", "kernel", "diff", "needs", "verify", "package", "file"];
     let mut codes = BTreeSet::new();
-    for crates in ["cli", "tool-kit", "device-code", "offload-check"] {
+    for crates in ["cli", "tool-kit", "tool-inputs", "device-code", "offload-check"] {
         let mut files = Vec::new();
         machine::sources(&root().join("crates").join(crates).join("src"), &mut files);
         for file in files {
@@ -244,7 +244,7 @@ fn a_policy_is_read_and_kept() {
             "line 3: unknown field `budgets`",
         ),
         ("[budget]\n\n\nfile = \"1 apple\"\n", "line 4: '1 apple' is not a size"),
-        ("[kernels]\n\"time>1\" = {}\n", "line 2: 'time>1' is not a rule"),
+        ("[kernels]\n\"time>1\" = {}\n", "line 2: 'time' is not a measure"),
         ("[needs]\nrocm = \"six\"\n", "line 2: 'six': expected a version"),
         ("[targets]\nonly = [\"gfx1100\",\n  \"gfx110O\"]\n", "line 3: "),
         ("[files]\nunknown = \"maybe\"\n", "line 2: "),
