@@ -53,7 +53,7 @@ pub(crate) struct Args {
     /// Limit the growth of device code against --base: 5%
     #[arg(long, value_name = "PERCENT")]
     growth: Option<Percent>,
-    /// Compare the device code of all FILEs with that of OLD
+    /// Compare the device code of all FILEs with the code of OLD
     #[arg(long, value_name = "OLD")]
     base: Option<String>,
     #[command(flatten)]

@@ -22,8 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Whether a required target is served is a question about all files of a package together, which `device_select::FileSet`
-//! answers: [`Targets::require`] has the GPUs for it.
+//! `device_select::FileSet` answers for all files of a package together: [`Targets::require`] has the GPUs to ask about.
 
 #![forbid(unsafe_code)]
 

@@ -33,7 +33,7 @@ pub struct Policy {
 pub struct Targets {
     /// GPUs that each file or package must have code for.
     pub require: Vec<Device>,
-    /// If there are some, each image must be one that one of these GPUs can load.
+    /// The permitted GPUs: each image must be code that one of these can load. Default: none, for images of all.
     pub only: Vec<Wanted>,
 }
 
@@ -72,7 +72,7 @@ pub struct Needs {
     pub rocm: Option<Version>,
 }
 
-/// Whether files are verified.
+/// The checks of `offload verify`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -81,7 +81,7 @@ pub struct Verify {
     pub enabled: bool,
 }
 
-/// What is done about files that are not understood.
+/// The treatment of files that are not understood.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! What is judged: a file, a package or a directory.
+//! The subject of a policy: a file, a package or a directory.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct Violation {
     pub file: String,
     /// One sentence.
     pub message: String,
-    /// What helps.
+    /// Advice.
     pub help: Option<String>,
 }
 

@@ -45,7 +45,7 @@ pub fn report_all(document: &mut Document, complaints: &[Complaint]) -> io::Resu
     document.findings(complaints.iter().map(Complaint::finding))
 }
 
-/// Returns what a walk tells of a file.
+/// Returns the size and the format of a file.
 pub fn about(summary: &Summary) -> About {
     let (size, format) = (summary.size, summary.format.to_string());
     About { size, format, has_code: summary.images > 0 }

@@ -81,7 +81,7 @@ struct FileRecord {
     result: &'static str,
 }
 
-/// What is known of a file.
+/// Facts about a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct About {
     /// The size in bytes.

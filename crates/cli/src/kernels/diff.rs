@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         limits: &args.limits,
     };
     let format = args.format.get();
-    // The comment for a pull request is no list of rows.
+    // The comment for a pull request is not a list of rows.
     let as_rows = if format == Format::Markdown { Format::Text } else { format };
     let mut document = Document::start(as_rows, &SHAPE)?;
     document.field("old", &input::display(&args.old))?;

@@ -13,7 +13,7 @@ use tool_kit::style;
 /// Kernels that are shown, if the user does not say how many.
 const TOP: usize = 10;
 
-/// What is compared, and how it is shown.
+/// A comparison, and how it is shown.
 pub(super) struct Comment<'a> {
     /// The names of both files.
     pub(super) files: [String; 2],
@@ -91,7 +91,7 @@ pub(super) fn print(
     out.flush()
 }
 
-/// Returns the growth in percent, where there is some to tell of.
+/// Returns the growth in percent; nothing if there is none.
 fn growth(old: u64, new: u64) -> String {
     if old == 0 || old == new {
         return String::new();

@@ -46,7 +46,7 @@ pub struct KernelGate<'r> {
 pub struct GateFault {
     /// The rule.
     pub rule: KernelRule,
-    /// The file of the kernel, if the rule is about kernels of one file.
+    /// The file of the kernel; `None` if the rule compares files.
     pub file: Option<String>,
     /// Target, kernel and number, or the reason.
     pub text: String,
@@ -97,7 +97,7 @@ impl<'r> KernelGate<'r> {
         KernelGate { rules: rules.collect(), mangled, kernels: 0, has_cubins: false }
     }
 
-    /// Adds a rule that does not hit kernels with such names: `*` and `?` stand for any characters.
+    /// Adds a rule that does not hit kernels whose names match one of these patterns (`*` and `?`).
     #[must_use]
     pub fn with_exceptions(mut self, rule: &'r KernelRule, allowed: &'r [String]) -> Self {
         self.rules.push(Hits { rule, allowed, is_stored: false, offenders: Vec::new() });
