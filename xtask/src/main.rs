@@ -61,6 +61,12 @@ const STEPS: &[Step] = &[
     ("lit", Nightly, "LLVM's own tests of the offload tools", llvm::lit),
     ("wine", Nightly, "edited DLLs, run by Wine", llvm::wine),
     ("windows", Nightly, "the tools for Windows, run by Wine", windows::step),
+    (
+        "formats",
+        Nightly,
+        "outputs for programs, by their schemas and other readers",
+        published::formats,
+    ),
     ("packages", Nightly, "published packages, also thinned", published::packages),
     ("packs", Nightly, "published libraries split into kernel packs", published::packs),
     ("shrunk", Nightly, "published CUDA libraries thinned, read independently", published::shrunk),

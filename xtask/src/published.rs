@@ -43,6 +43,14 @@ pub(crate) fn environment(ci: &mut Ci) -> Result {
     ci.may_lack("shrunk environments: they cannot be downloaded, or there is no pip", end)
 }
 
+/// JSON, SARIF, JUnit and CSV, read by programs that are not ours.
+pub(crate) fn formats(ci: &mut Ci) -> Result {
+    run(command("cargo build --quiet --workspace"))?;
+    let end = run(command(".ci/formats").arg(ci.workspace.target.join("debug")));
+    let what = "outputs for programs: there is no jsonschema or jq, or the schema of SARIF cannot be downloaded";
+    ci.may_lack(what, end)
+}
+
 /// Kernels of published libraries beside llvm-readobj and spirv-dis.
 pub(crate) fn kernels(ci: &mut Ci) -> Result {
     need_llvm()?;

@@ -11,14 +11,16 @@ use target_id::near::{did_you_mean, target_ids};
 use crate::compression::Compression;
 use drop_ins::bundler::{self, BundleJob, FileType, Mode, Notes, Reading};
 use tool_kit::arguments::{split, usage};
+use tool_kit::document::{Document, Shape};
 use tool_kit::failure::Failure;
+use tool_kit::format::ListFormat;
 use tool_kit::opened::MaxInput;
 use tool_kit::output::Outputs;
 use tool_kit::parallel::Threads;
 use tool_kit::progress::Progress;
 use tool_kit::style::show;
 use tool_kit::table::Table;
-use tool_kit::{Outcome, input, json, report, style};
+use tool_kit::{Outcome, input, report, style};
 
 /// Bundle code objects, as clang-offload-bundler does
 ///
@@ -49,10 +51,11 @@ pub(crate) struct Args {
     threads: Threads,
     #[command(flatten)]
     max_input: MaxInput,
-    /// Print one JSON object with the entries, their offsets and sizes
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: ListFormat,
 }
+
+const SHAPE: Shape = Shape::new("bundle", "entries", "id file offset size/B");
 
 /// The types of files that bundles can have.
 pub(crate) const TYPES: [&str; 11] =
@@ -69,15 +72,15 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if (args.how.is_given() || args.threads.given().is_some()) && !args.compress {
         usage("--method, --level, --format-version and --threads need --compress");
     }
-    if to_stdout && args.json {
-        usage("--json and --output=- would both write to standard output");
+    if to_stdout && !args.format.is_text() {
+        usage("--format and --output=- would both write to standard output");
     }
     match bundle(args) {
         Ok(report) if to_stdout => {
             debug_assert_eq!(report.entries.len(), args.entries.len());
             Ok(Outcome::Clean)
         }
-        Ok(report) => report.print(args.json).map(|()| Outcome::Clean),
+        Ok(report) => report.print(args.format),
         Err(failure) => failure.report(|complaint| report::error(&complaint)),
     }
 }
@@ -137,7 +140,7 @@ fn meant(typed: &[Vec<u8>]) -> Vec<String> {
     typed.iter().filter_map(near).take(1).collect()
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Report {
     output: String,
     /// `binary`, `text` or `object`.
@@ -179,9 +182,15 @@ impl Report {
         }
     }
 
-    fn print(&self, as_json: bool) -> io::Result<()> {
-        if as_json {
-            return json::print(self);
+    fn print(&self, format: ListFormat) -> io::Result<Outcome> {
+        let mut document = Document::start(format.get(), &SHAPE)?;
+        self.entries.iter().try_for_each(|entry| document.row(entry))?;
+        document.field("output", &self.output)?;
+        document.field("form", &self.form)?;
+        document.field("compressed", &self.compressed)?;
+        document.field("size", &self.size)?;
+        if !document.is_text() {
+            return document.end(Outcome::Clean);
         }
         let mut out = style::stdout();
         let table = Table::default().texts(["ID"]).numbers(["OFFSET", "SIZE"]);
@@ -202,6 +211,6 @@ impl Report {
         };
         let (output, size) = (&self.output, style::size(self.size));
         show!(out, "{output}  {size}  {n} {entries}, {form}")?;
-        out.flush()
+        out.flush().map(|()| Outcome::Clean)
     }
 }

@@ -8,9 +8,9 @@ use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 use wrapper_ir::Abi;
 
-use crate::native::NATIVE;
 use device_select::Product;
 use drop_ins::wrapper::kind_names;
+use tool_inputs::native::NATIVE;
 use tool_kit::Outcome;
 
 /// Print a shell completion script

@@ -10,7 +10,7 @@ use fat_object::FileFormat;
 
 use crate::compression::Compression;
 use crate::edit::{Editor, Options, Reporter, SizeReport, Subject, Uneditable, Work};
-use crate::native::Installed;
+use tool_inputs::native::Installed;
 use tool_kit::arguments::usage;
 use tool_kit::opened::parse_size;
 use tool_kit::{Outcome, report};

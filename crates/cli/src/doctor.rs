@@ -10,10 +10,13 @@ use gpu_packages::{TreeFault, normalized_name};
 use serde::Serialize;
 
 use crate::match_gpu::{File, Question};
-use crate::native;
 use crate::suggest;
 use tool_inputs::environment::{self, Distribution};
 use tool_inputs::limits::Limits;
+use tool_inputs::native;
+use tool_kit::document::{Document, Shape};
+use tool_kit::finding::{Finding, Level};
+use tool_kit::format::JudgeFormat;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
@@ -37,9 +40,8 @@ pub(crate) struct Args {
     /// Show packages without device code, too
     #[arg(long)]
     all: bool,
-    /// Print one JSON array of all packages
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JudgeFormat,
     #[command(flatten)]
     limits: Limits,
 }
@@ -57,15 +59,22 @@ struct Row {
     serving: usize,
 }
 
+const SHAPE: Shape =
+    Shape::new("doctor", "packages", "package version gpu answer files serving why");
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let gpus = gpus(args).map_err(io::Error::other)?;
     let (distributions, faults) = packages(args).map_err(io::Error::other)?;
     let question =
         Question { gpus, kinds: &[], check: false, is_strict: false, limits: &args.limits };
     let progress = Progress::start("looking into packages");
+    let mut document = Document::start(args.format.get(), &SHAPE)?;
     let mut rows = Vec::new();
     let mut outcome = if faults.is_empty() { Outcome::Clean } else { Outcome::Faults };
-    faults.iter().for_each(|fault| report::error(fault));
+    for fault in &faults {
+        report::error(fault);
+        document.finding(Finding::error("file/error", "", fault))?;
+    }
     let look = |one: &Distribution| look(&question, one);
     parallel::in_order(
         args.limits.threads.count(),
@@ -74,29 +83,37 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         |one, (files, faults)| {
             for fault in &faults {
                 report::error(fault);
+                document.finding(Finding::error("file/error", one.name(), fault))?;
                 outcome = Outcome::Faults;
             }
             for (n, gpu) in question.gpus.iter().enumerate() {
                 let Verdict { kind, why, files, serving, .. } = files.verdict(n);
-                if kind == VerdictKind::DoesNotServe {
+                let (code, level) = match kind {
+                    VerdictKind::DoesNotServe => ("targets/missing", Level::Error),
+                    _ => ("targets/partly", Level::Warning),
+                };
+                if level == Level::Error {
                     outcome = Outcome::Faults;
+                }
+                if level == Level::Error || kind == VerdictKind::Partly {
+                    document.finding(Finding::error(code, one.name(), &*why).with_level(level))?;
                 }
                 if kind != VerdictKind::NoDeviceCode || args.all || !args.packages.is_empty() {
                     let (package, version) = (one.name().to_owned(), one.version().to_owned());
                     let (gpu, answer) = (gpu.name(), kind.as_str());
-                    rows.push((kind, Row { package, version, gpu, answer, why, files, serving }));
+                    let row = Row { package, version, gpu, answer, why, files, serving };
+                    document.row(&row)?;
+                    rows.push((kind, row));
                 }
             }
             io::Result::Ok(())
         },
     )?;
     drop(progress);
-    if args.json {
-        tool_kit::json::print(&Vec::from_iter(rows.iter().map(|(_, row)| row)))?;
-        return Ok(outcome);
+    if document.is_text() {
+        print(&rows, distributions.len())?;
     }
-    print(&rows, distributions.len())?;
-    Ok(outcome)
+    document.end(outcome)
 }
 
 /// Returns the GPUs that are asked for.
@@ -165,7 +182,7 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> (FileSet, Vec<S
         let (file, complaints) = File::read(question, &input, Threads::one());
         if file.as_ref().is_none_or(File::is_damaged) {
             let errors = complaints.into_iter().filter(|one| one.severity == Severity::Error);
-            faults.extend(errors.map(|complaint| complaint.message));
+            faults.extend(errors.map(|complaint| complaint.message()));
         }
         if let Some(file) = file {
             file.add_to(&mut set, name, question, &input);

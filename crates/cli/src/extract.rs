@@ -10,18 +10,22 @@ use std::sync::{Mutex, PoisonError};
 use byte_parts::ReadSeek;
 use device_select::{ImageFilter, PassedOver, few};
 use fat_object::{FileFormat, Finding, Image, Location, Severity, Visitor};
+use serde::Serialize;
 
-use crate::complaint::Complaint;
 use crate::select::Selection;
+use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
+use tool_kit::arguments::usage;
+use tool_kit::document::{self, Shape};
+use tool_kit::format::ListFormat;
 use tool_kit::looked::Seen;
 use tool_kit::output::{self, Name, OutputDirectory, Outputs, plain_name, safe_name};
 use tool_kit::parallel::Threads;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::store::Keep;
 use tool_kit::style::show;
-use tool_kit::{Outcome, report, scratch, standard, style};
+use tool_kit::{Outcome, input, report, scratch, standard, style};
 
 /// Write device images to files with safe generated names
 ///
@@ -49,10 +53,17 @@ pub(crate) struct Args {
     #[arg(long)]
     as_stored: bool,
     #[command(flatten)]
+    format: ListFormat,
+    #[command(flatten)]
     limits: Limits,
 }
 
+const SHAPE: Shape = Shape::new("extract", "images", "file index target id size/B output");
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    if args.stdout && !args.format.is_text() {
+        usage("--stdout: the image would be printed among the document");
+    }
     let filter = args.selection.filter();
     let mut inputs = Inputs::find(&args.files);
     let is_one = inputs.open_only(args.limits.max_input);
@@ -99,14 +110,15 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     match sink {
         Sink::Files(outputs, _) => {
-            let mut out = style::stdout();
             outputs.commit()?;
-            for Written { name, size, what } in &written {
-                let path = args.output.join(name);
-                let size = style::size(*size);
-                show!(out, "{}  {size}  {what}", path.display())?;
+            if args.format.is_text() {
+                let mut out = style::stdout();
+                for Written { output, size, what, .. } in &written {
+                    show!(out, "{output}  {}  {what}", style::size(*size))?;
+                }
+                out.flush()?;
             }
-            out.flush()?;
+            return document::print(args.format.get(), &SHAPE, &written, Outcome::Clean);
         }
         Sink::Stdout(mut spool) if written.len() == 1 => {
             spool.rewind()?;
@@ -202,9 +214,20 @@ enum Sink {
     Stdout(File),
 }
 
+/// An image that was written; the fields of one JSON object, in this order.
+#[derive(Serialize)]
 struct Written {
-    name: String,
+    file: String,
+    index: usize,
+    kind: Option<String>,
+    triple: Option<String>,
+    target: Option<String>,
+    id: Option<String>,
+    image_format: FileFormat,
     size: u64,
+    output: String,
+    /// The ID or target in words.
+    #[serde(skip)]
     what: String,
 }
 
@@ -273,7 +296,19 @@ impl Visitor for Extractor<'_> {
             Sink::Stdout(spool) if written.is_empty() => copy(image, code, self.input, spool)?,
             Sink::Stdout(_) => 0,
         };
-        written.push(Written { name, size, what });
+        let target = image.target();
+        written.push(Written {
+            file: self.file.name().to_owned(),
+            index: image.index(),
+            kind: target.kind().map(ToString::to_string),
+            triple: target.triple_text().map(str::to_owned),
+            target: Some(target.id().to_owned()).filter(|id| !id.is_empty()),
+            id: image.id().map(str::to_owned),
+            image_format: image.format(),
+            size,
+            output: input::display(&self.args.output.join(&name)),
+            what,
+        });
         Ok(())
     }
 

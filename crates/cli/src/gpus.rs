@@ -2,8 +2,10 @@
 
 use std::io;
 
-use crate::native;
 use device_select::{Device, NotADevice, Product, Vendor};
+use tool_inputs::native;
+use tool_kit::document::{self, Shape};
+use tool_kit::format::ListFormat;
 use tool_kit::style::{self, TARGET};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, report};
@@ -24,17 +26,18 @@ pub(crate) struct Args {
     /// runtime is needed. On Windows nvidia-smi and hipInfo are asked, then the list of devices of Windows; in WSL, nvidia-smi.
     #[arg(long, conflicts_with = "filters")]
     native: bool,
-    /// Print one JSON array, with one object for each name
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: ListFormat,
 }
+
+const NAMES: Shape = Shape::new("gpus", "gpus", "name vendor processor pci_ids");
+const NATIVE: Shape = Shape { columns: "target source", ..NAMES };
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if args.native {
         let gpus = native::visible_here().map_err(io::Error::other)?;
-        if args.json {
-            tool_kit::json::print_rows(gpus.all())?;
-            return Ok(Outcome::Clean);
+        if !args.format.is_text() {
+            return document::print(args.format.get(), &NATIVE, gpus.all(), Outcome::Clean);
         }
         let mut out = style::stdout();
         let mut table = Table::default().column("TARGET", Align::Left, TARGET).texts(["SOURCE"]);
@@ -56,12 +59,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             outcome = Outcome::Faults;
         }
     }
-    if args.json {
-        tool_kit::json::print_rows(&products)?;
-    } else {
+    if args.format.is_text() {
         print_table(&products)?;
     }
-    Ok(outcome)
+    document::print(args.format.get(), &NAMES, &products, outcome)
 }
 
 fn print_table(products: &[Product]) -> io::Result<()> {

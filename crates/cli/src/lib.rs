@@ -5,13 +5,14 @@
 mod add;
 mod advice;
 mod bundle;
-mod complaint;
+mod check;
 mod completions;
 mod compress;
 mod compression;
 mod decompress;
 mod doctor;
 mod edit;
+mod explain;
 mod extract;
 mod fatbin;
 mod gpus;

@@ -8,7 +8,7 @@ use offload_link::{
     ClangOptions, DeviceArgument, DeviceCode, Fit, Group, Linked, Members, Need, Plan, PlanOptions,
     RegisterOptions,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use twox_hash::XxHash3_64;
 
 use crate::wrap::{check_output, print_link_args};
@@ -17,13 +17,16 @@ use drop_ins::linker_wrapper::files::Files;
 use drop_ins::linker_wrapper::programs::Programs;
 use drop_ins::linker_wrapper::sources::{Input, Sources};
 use drop_ins::{bundler, linker_wrapper, wrapper};
+use tool_kit::arguments::usage;
+use tool_kit::document::{Document, Shape};
+use tool_kit::format::ListFormat;
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::Outputs;
 use tool_kit::parallel::Threads;
 use tool_kit::payload::Payload;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::style::{HEADING, TARGET, show};
-use tool_kit::{Outcome, input, json, output, report, style, wildcards};
+use tool_kit::{Outcome, input, output, report, style, wildcards};
 
 /// Link device code of objects, and register it in one object
 ///
@@ -51,9 +54,8 @@ pub(crate) struct Args {
     /// the files in DIR in the place of the inputs. Members of archives are treated as objects. ELF only.
     #[arg(long, value_name = "DIR", conflicts_with = "print_plan")]
     private_entries: Option<PathBuf>,
-    /// Print the plan as JSON
-    #[arg(long, requires = "print_plan", conflicts_with = "output")]
-    json: bool,
+    #[command(flatten)]
+    format: ListFormat,
     /// Take in members of archives for TARGET even if no object has code for it
     #[arg(long, value_name = "TARGET")]
     extract: Vec<String>,
@@ -100,6 +102,9 @@ enum Which {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    if !args.print_plan && !args.format.is_text() {
+        usage("--format needs --print-plan");
+    }
     // The host may link any member, and private ones are for no other link.
     let is_whole = args.whole_archive || args.private_entries.is_some();
     let input = |path: &PathBuf| Input { path: path.clone(), is_whole };
@@ -121,8 +126,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         .with_roots(args.root.iter().cloned());
     let plan = Plan::new(&inputs, &options)?;
     let Some(output) = &args.output else {
-        print(args.json, &plan)?;
-        return Ok(Outcome::Clean);
+        return print(args.format, &plan);
     };
     link(args, &plan, &sources, output)?;
     Ok(Outcome::Clean)
@@ -235,9 +239,11 @@ fn at(path: &Path, error: impl std::fmt::Display) -> io::Error {
     io::Error::other(format!("{}: {error}", input::display(path)))
 }
 
-fn print(as_json: bool, plan: &Plan<'_>) -> io::Result<()> {
-    if as_json {
-        return json::print(&to_json(plan));
+const SHAPE: Shape = Shape::new("link", "images", "triple arch kinds inputs");
+
+fn print(format: ListFormat, plan: &Plan<'_>) -> io::Result<Outcome> {
+    if !format.is_text() {
+        return document(format, plan);
     }
     let mut out = style::stdout();
     for group in plan.groups() {
@@ -257,7 +263,7 @@ fn print(as_json: bool, plan: &Plan<'_>) -> io::Result<()> {
     if plan.groups().is_empty() {
         show!(out, "no images: no object has device code")?;
     }
-    out.flush()
+    out.flush().map(|()| Outcome::Clean)
 }
 
 fn kinds(group: &Group<'_>) -> Vec<String> {
@@ -284,7 +290,7 @@ fn why(input: &Linked<'_>) -> String {
     format!("{origin}{need}{fit}")
 }
 
-fn to_json(plan: &Plan<'_>) -> Value {
+fn document(format: ListFormat, plan: &Plan<'_>) -> io::Result<Outcome> {
     let code = |code: &DeviceCode<'_>, why: String| {
         json!({
             "file": code.file(),
@@ -321,8 +327,8 @@ fn to_json(plan: &Plan<'_>) -> Value {
     };
     let left = plan.left_out().iter();
     let left = left.map(|left| code(left.code(), left.reason().to_string()));
-    json!({
-        "images": plan.groups().iter().map(image).collect::<Vec<_>>(),
-        "left_out": left.collect::<Vec<_>>(),
-    })
+    let mut document = Document::start(format.get(), &SHAPE)?;
+    plan.groups().iter().map(image).try_for_each(|image| document.row(&image))?;
+    document.field("left_out", &left.collect::<Vec<_>>())?;
+    document.end(Outcome::Clean)
 }

@@ -12,14 +12,15 @@ use std::path::PathBuf;
 use device_select::{ImageFilter, PassedOver, SplitLibrary};
 use fat_object::{Container, Finding, Image, Summary, Visitor};
 
-use crate::complaint::{self, Complaint};
 use crate::select::Selection;
 use row::{Hashed, Key};
+use tool_inputs::complaint::{self, Complaint};
 use tool_inputs::headings::Headings;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
-use tool_kit::json::Array;
+use tool_kit::document::{Document, Shape};
+use tool_kit::format::ListFormat;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::style::{COLUMN, HEADING, Out, show};
@@ -39,21 +40,20 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     #[command(flatten)]
     selection: Selection,
-    /// Print one JSON array of all images
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: ListFormat,
     /// Print images below their containers
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "format"])]
     tree: bool,
     /// Print totals only: for each file or directory, and for all
     ///
     /// A directory and a package are one table each: the code of all their files, by target and kind of code, with the
     /// number of files. The kind is - for code of compressed bundles that only --formats decompresses. Without this option,
     /// `ls DIR` lists the images of each file; --by-package prints a line for each package.
-    #[arg(long, conflicts_with_all = ["json", "tree", "rows", "hash"])]
+    #[arg(long, conflicts_with_all = ["json", "format", "tree", "rows", "hash"])]
     totals: bool,
     /// Print all images, even on a terminal with fewer lines
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "format"])]
     rows: bool,
     /// Sort the images of each file, and the totals
     #[arg(
@@ -113,6 +113,12 @@ pub(crate) struct Args {
     limits: Limits,
 }
 
+const SHAPE: Shape = Shape::new(
+    "ls",
+    "images",
+    "file index kind triple target image_format size/B stored_estimate/B hash path",
+);
+
 /// The printed part of a file's listing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shows {
@@ -140,7 +146,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return by_package::run(args);
     }
     let filter = args.selection.filter();
-    let mut rows = args.json.then(Array::start).transpose()?;
+    let mut document = Document::start(args.format.get(), &SHAPE)?;
     let mut out = style::stdout();
     let mut all = Totals::of_several();
     // With --totals, sums of the directory or package that the last file lies in.
@@ -155,8 +161,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             return Ok(seen);
         }
         let images = listing.sorted(args.sort);
-        if let Some(rows) = &mut rows {
-            images.iter().try_for_each(|image| rows.row_of(file.name(), image))?;
+        if !document.is_text() {
+            images.iter().try_for_each(|image| document.row_of(file.name(), image))?;
         } else {
             let size = summary.as_ref().ok().map(|summary| summary.size + summary.thin_size);
             all.add(size, &images);
@@ -184,21 +190,20 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             // Keep what is printed and what is complained about in order on a shared terminal.
             out.flush()?;
         }
-        Ok(Seen::faults(complain(file, &listing, &summary, &filter)))
+        Ok(Seen::faults(complain(&mut document, file, &listing, &summary, &filter)?))
     })?;
     if let Some(last) = group {
         print_group(&mut out, args, &last, &mut blocks)?;
     }
-    if let Some(rows) = rows {
-        rows.end()?;
-    } else if inputs.are_many() && blocks > 1 && !all.is_single() && !all.is_empty() {
+    if inputs.are_many() && blocks > 1 && !all.is_single() && !all.is_empty() {
         show!(out)?;
         let (files, size) = all.files();
         show!(out, "{HEADING}all {files}{HEADING:#}  {size}")?;
         all.print(&mut out, args.sort, true)?;
     }
     out.flush()?;
-    Ok(looked.outcome())
+    let outcome = document.looked(looked, false)?;
+    document.end(outcome)
 }
 
 /// Returns the directory or the package that a file belongs to; `None` for a file that the user named.
@@ -260,12 +265,13 @@ fn print(
 
 /// Prints the faults of a file; returns `true` if there were any.
 fn complain(
+    document: &mut Document,
     input: &Input,
     listing: &Listing,
     summary: &io::Result<Summary>,
     filter: &ImageFilter,
-) -> bool {
-    complaint::report(input.name(), &listing.complaints, summary, |summary| {
+) -> io::Result<bool> {
+    complaint::report(document, input.name(), &listing.complaints, summary, |summary| {
         match (input.split_host(), listing.is_empty()) {
             (Some(host), true) => Some(Ok(host.describe())),
             (Some(host), false) => {

@@ -13,20 +13,22 @@ use device_select::{
     Alternatives, Device, FileSet, PackSet, PtxJit, Runtime, Selection, Software, Support, Unit,
     Vendor, Version,
 };
-use fat_object::{FileFormat, Severity, Summary};
+use fat_object::{FileFormat, Summary};
 use kpack::Toc;
 
-use crate::complaint::Complaint;
-use crate::native::Installed;
 use crate::packs::answer::Answer as PackAnswer;
 use crate::suggest;
-use printer::Printer;
+pub(crate) use printer::{Printer, Style};
+use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, Inputs, nothing};
 use tool_inputs::limits::Limits;
+use tool_inputs::native::Installed;
 use tool_inputs::package::HEADS;
 use tool_inputs::split_library::{Host, without_features};
 use tool_kit::arguments::usage;
-use tool_kit::looked::Seen;
+use tool_kit::document::{Document, Shape};
+use tool_kit::format::JudgeFormat;
+use tool_kit::looked::{Looked, Seen};
 use tool_kit::parallel::Threads;
 use tool_kit::{Outcome, input, report};
 use walk::Walk;
@@ -84,15 +86,17 @@ pub(crate) struct Args {
     /// CUDA programs may choose kernels by GPU, and such a file has code for each GPU in some containers only.
     #[arg(long)]
     strict: bool,
-    /// Print one JSON array of all containers, with one object for each GPU
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JudgeFormat,
     /// Print errors only; use the exit status
-    #[arg(long, short, conflicts_with = "json")]
+    #[arg(long, short, conflicts_with_all = ["json", "format"])]
     quiet: bool,
     #[command(flatten)]
     limits: Limits,
 }
+
+const SHAPE: Shape =
+    Shape::new("match", "answers", "file path runtime gpu result condition counted served note");
 
 /// A question about files.
 pub(crate) struct Question<'a> {
@@ -166,12 +170,25 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     for doubt in args.gpus.iter().filter_map(Device::doubt) {
         report::warning(&doubt);
     }
-    let mut printer = Printer::new(args)?;
     let question = args.question();
-    let inputs = Inputs::find(&args.files).seeking("code for such GPUs");
-    let mut together = Together::new(&question, &inputs);
-    let read = |file: &Input, threads| Read::of(&question, file, threads);
-    let looked = inputs.look((&args.limits, HEADS), "matching", read, |input, read| {
+    let mut document = Document::start(args.format.get(), &SHAPE)?;
+    let style = if args.quiet || !document.is_text() { Style::Quiet } else { Style::Text };
+    let printer = Printer::new(&question, style, &mut document);
+    let (looked, fails) = answer(&question, &args.files, printer)?;
+    let outcome = document.looked(looked, true)?;
+    document.end(if fails { Outcome::Faults } else { outcome })
+}
+
+/// Answers a question about files. Returns the look, and whether an answer is one for exit status 1.
+pub(crate) fn answer(
+    question: &Question<'_>,
+    files: &[PathBuf],
+    mut printer: Printer<'_>,
+) -> io::Result<(Looked, bool)> {
+    let inputs = Inputs::find(files).seeking("code for such GPUs");
+    let mut together = Together::new(question, &inputs);
+    let read = |file: &Input, threads| Read::of(question, file, threads);
+    let looked = inputs.look((question.limits, HEADS), "matching", read, |input, read| {
         let (file, complaints) = match read {
             Read::File(file, complaints) => (file, complaints),
             Read::Split(host, answers) => {
@@ -200,17 +217,17 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             Ok(seen) => seen,
             Err(seen) => return Ok(seen),
         };
-        complaints.iter().for_each(Complaint::report);
+        printer.complain(&complaints)?;
         if let Some(file) = file {
             let is_taken = together.takes(input, &file);
             printer.rows(input.name(), &file)?;
-            printer.file(&question, input, &file, is_taken)?;
+            printer.file(input, &file, is_taken)?;
         }
         Ok(seen)
     })?;
     let fails = together.end(&mut printer)?;
     printer.end()?;
-    Ok(looked.with_faults(fails).needing())
+    Ok((looked, fails))
 }
 
 /// The answers of files that are judged together: those of a package, whose members come one after the other, and those in
@@ -380,11 +397,10 @@ impl File {
         let options = options.with_tables_only(!check).with_check_compressed(check);
         let walked = file.walk(limits, &options, threads, &mut walk);
         let mut complaints = std::mem::take(&mut walk.complaints);
-        let error = |message| Complaint { severity: Severity::Error, message };
         let summary = match walked {
             Ok(summary) => summary,
             Err(reason) => {
-                complaints.push(error(format!("{name}: {}", report::reason(&reason))));
+                complaints.push(Complaint::error(name, "file/error", report::reason(&reason)));
                 return (None, complaints);
             }
         };
@@ -398,22 +414,29 @@ impl File {
             Ok(registration) => {
                 let faults = registration.faults();
                 errors += faults.len();
-                complaints.extend(faults.iter().map(|fault| error(format!("{name}: {fault}"))));
+                let error = |fault: String| Complaint::error(name, "verify/registration", fault);
+                complaints.extend(faults.into_iter().map(error));
                 for unit in &mut units {
                     if unit.offset().is_some_and(|at| registration.loses(at)) {
                         unit.set_lost();
                     }
                 }
             }
-            Err(reason) => complaints.push(error(format!("{name}: {}", report::reason(&reason)))),
+            Err(reason) => {
+                complaints.push(Complaint::error(name, "file/error", report::reason(&reason)));
+            }
         }
         units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
         if units.is_empty() && errors == 0 {
-            let why = match (summary.images, kinds) {
-                (0, _) => summary.no_images().unwrap_or_else(|error| error),
-                (images, _) => format!("none of its {images} images is of the given kind"),
+            let (code, why) = match (summary.images, summary.no_images()) {
+                (0, Ok(why)) => ("targets/nothing", why),
+                (0, Err(why)) => ("file/unknown", why),
+                (images, _) => {
+                    let why = format!("none of its {images} images is of the given kind");
+                    ("targets/nothing", why)
+                }
             };
-            complaints.push(error(format!("{name}: {why}")));
+            complaints.push(Complaint::error(name, code, why));
         }
         let answers = gpus.iter().map(|gpu| device_select::select(&units, gpu)).collect();
         (Some(File { summary, errors, units, answers }), complaints)

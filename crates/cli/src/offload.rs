@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
-    add, advice, bundle, completions, compress, decompress, doctor, extract, fatbin, gpus, help,
-    kernels, link, ls, manual, match_gpu, native, pack, packs, remove, replace, shrink, thin,
-    unbundle, verify, why, wrap,
+    add, advice, bundle, check, completions, compress, decompress, doctor, explain, extract,
+    fatbin, gpus, help, kernels, link, ls, manual, match_gpu, native, pack, packs, remove, replace,
+    shrink, thin, unbundle, verify, why, wrap,
 };
 use tool_kit::help::{Group, More, template};
 use tool_kit::{Outcome, arguments, report, style};
@@ -71,6 +71,8 @@ commands! {
     Why "why" why: "Explain an error message about device code, and what helps";
     Gpus "gpus" gpus: "List the names of GPUs, with their processors and PCI IDs";
     Verify "verify" verify: "Check structure, bounds, hashes and rules of composition";
+    Check "check" check: "Check files against a policy: targets, sizes, kernels, needs";
+    Explain "explain" explain: "Explain the code of a finding, and what helps";
     "Extract":
     Extract "extract" extract: "Write device images to files with safe generated names";
     Unbundle "unbundle" unbundle: "Extract the best code object for each target ID from any file";

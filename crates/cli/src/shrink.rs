@@ -12,6 +12,7 @@ use crate::thin::{Permits, Thinning};
 use tool_inputs::limits::Limits;
 use tool_kit::destination::is_directory;
 use tool_kit::directory::Held;
+use tool_kit::format::ListFormat;
 use tool_kit::{Outcome, report};
 
 /// Keep only the code of your GPUs in environments and packages
@@ -44,9 +45,8 @@ pub(crate) struct Args {
     /// Write the result of one file or package to OUT [default: in place]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
-    /// Print one JSON object: the sums, the reasons, and what was done to each file
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: ListFormat,
     #[command(flatten)]
     limits: Limits,
 }
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             "--output takes one file or package; without it several are edited in place",
         );
     }
-    let options = Options::strict(args.output.clone(), (args.plan, args.json), &args.limits);
+    let options = Options::strict(args.output.clone(), (args.plan, args.format), &args.limits);
     let thinning = Thinning {
         rule: &rule,
         permits: Permits {

@@ -13,15 +13,17 @@ use fat_object::{ContainerKind, Finding, Image, Severity, Visitor};
 use serde::Serialize;
 use target_id::near::did_you_mean;
 
-use crate::complaint::Complaint;
+use tool_inputs::complaint::Complaint;
 use tool_inputs::limits::{Limits, walk_open};
 use tool_kit::arguments::{split, usage};
+use tool_kit::document::{self, Shape};
 use tool_kit::failure::Failure;
+use tool_kit::format::ListFormat;
 use tool_kit::opened::Opened;
 use tool_kit::output::{self, Outputs};
 use tool_kit::progress::Progress;
 use tool_kit::table::Table;
-use tool_kit::{Outcome, input, json, report, style};
+use tool_kit::{Outcome, input, report, style};
 
 /// Extract the best code object for each target ID from any file
 ///
@@ -39,9 +41,8 @@ pub(crate) struct Args {
     /// Write an empty file if there is no image for an ID
     #[arg(long)]
     allow_missing: bool,
-    /// Print one JSON array of the files written
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: ListFormat,
     #[command(flatten)]
     limits: Limits,
 }
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let wanted = args.targets.iter().map(Wanted::parse).collect::<Result<Vec<_>, _>>();
     let wanted = wanted.map_err(io::Error::other)?;
     let to_stdout = wanted.iter().filter(|one| one.output.as_os_str() == "-").count();
-    if to_stdout > 1 || (to_stdout == 1 && args.json) {
+    if to_stdout > 1 || (to_stdout == 1 && !args.format.is_text()) {
         usage("standard output can be one output only");
     }
     // The same words are a slip even where they name a device, which takes several outputs.
@@ -66,7 +67,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let done = unbundle(args, &name, wanted);
     drop(progress);
     match done {
-        Ok(rows) if to_stdout == 0 => print(&rows, args.json).map(|()| Outcome::Clean),
+        Ok(rows) if to_stdout == 0 => print(&rows, args.format),
         Ok(_) => Ok(Outcome::Clean),
         Err(failure) => {
             let outcome = failure.report(|complaint| report::error(&complaint))?;
@@ -246,9 +247,11 @@ impl Row {
     }
 }
 
-fn print(rows: &[Row], as_json: bool) -> io::Result<()> {
-    if as_json {
-        return json::print(rows);
+const SHAPE: Shape = Shape::new("unbundle", "files", "id found output size/B");
+
+fn print(rows: &[Row], format: ListFormat) -> io::Result<Outcome> {
+    if !format.is_text() {
+        return document::print(format.get(), &SHAPE, rows, Outcome::Clean);
     }
     let mut out = style::stdout();
     let mut table = Table::default().texts(["OUTPUT"]).numbers(["SIZE"]).texts(["IMAGE"]);
@@ -257,5 +260,5 @@ fn print(rows: &[Row], as_json: bool) -> io::Result<()> {
         table.row(&[row.output.clone(), style::size(row.size), found.to_owned()]);
     }
     table.print(&mut out, "", style::terminal_width())?;
-    out.flush()
+    out.flush().map(|()| Outcome::Clean)
 }

@@ -54,7 +54,7 @@ pub use fault::Fault;
 pub use format::{FileFormat, elf_type};
 pub use intel::check_intel;
 pub use kernels::{
-    Argument, Kernel, KernelCollector, KernelGate, KernelKind, KernelList, KernelPair,
+    Argument, GateFault, Kernel, KernelCollector, KernelGate, KernelKind, KernelList, KernelPair,
     KernelRecord, KernelRule, KernelTotals, Kernels, ListedArgument, ListedImage, ListedKernel,
     Measure, NotARule, Occupancy, RegisterLimits, Stored, Version, kernels, places_of_target,
 };

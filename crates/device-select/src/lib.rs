@@ -175,7 +175,7 @@ pub use serialize::{AnswerRecord, PackRecord};
 #[cfg(feature = "files")]
 pub use set::{Alternatives, FileSet, Obstacle, Question, QuestionKind};
 #[cfg(feature = "files")]
-pub use set_words::{Verdict, VerdictKind};
+pub use set_words::{SetAnswer, Verdict, VerdictKind};
 #[cfg(feature = "files")]
 pub use shrunk::{Shrunk, Stay};
 #[cfg(feature = "files")]

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::device::Device;
 use crate::few::{each_once, few};
 use crate::set::{FileSet, Question, QuestionKind};
 use crate::support::Support;
@@ -37,21 +38,24 @@ impl FileSet {
         Some(Conclusion::new(asked.tone(support), asked.words(support)))
     }
 
-    /// Returns the answers for all devices in words, with what they are about: the package, or each question about files of several
+    /// Returns the answers for all devices, with what they are about: the package, or each question about files of several
     /// packages.
     #[must_use]
-    pub fn conclusions(&self) -> Vec<(&str, Conclusion)> {
-        let devices = 0..self.devices().len();
+    pub fn answers(&self) -> Vec<SetAnswer<'_>> {
+        let devices = || self.devices().iter().enumerate();
         if !self.name().is_empty() {
-            let all = devices.filter_map(|device| self.conclusion(device));
-            return all.map(|answer| (self.name(), answer)).collect();
+            let of = |(n, gpu)| {
+                let (support, conclusion) = self.support(n).zip(self.conclusion(n))?;
+                Some(SetAnswer { name: self.name(), gpu, support, conclusion })
+            };
+            return devices().filter_map(of).collect();
         }
-        let of = |question: &Question, device: usize| {
-            question.conclusion(device, &self.devices().get(device)?.name())
-        };
         let all = self.questions().iter().flat_map(|question| {
-            let answers = devices.clone().filter_map(move |device| of(question, device));
-            answers.map(|answer| (question.name(), answer))
+            devices().filter_map(move |(n, gpu)| {
+                let (support, conclusion) =
+                    question.support(n).zip(question.conclusion(n, &gpu.name()))?;
+                Some(SetAnswer { name: question.name(), gpu, support, conclusion })
+            })
         });
         all.collect()
     }
@@ -109,6 +113,20 @@ impl FileSet {
         };
         Verdict { kind, why, files, serving }
     }
+}
+
+/// Answer about files that belong together, for a device.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SetAnswer<'s> {
+    /// The package, or the question about files of several packages.
+    pub name: &'s str,
+    /// The device.
+    pub gpu: &'s Device,
+    /// The answer.
+    pub support: Support,
+    /// The answer in words.
+    pub conclusion: Conclusion,
 }
 
 /// Verdict about a package for a device.

@@ -56,7 +56,7 @@ impl Serialize for ImageInfo {
         let id = Some(target.id()).filter(|id| !id.is_empty());
         let compression = self.compression_around().or(self.compression());
         let more = if self.disagreement().is_some() { 2 } else { 0 };
-        let mut fields = serializer.serialize_struct("ImageInfo", 16 + more)?;
+        let mut fields = serializer.serialize_struct("ImageInfo", 17 + more)?;
         fields.serialize_field("index", &self.index())?;
         fields.serialize_field("path", self.path())?;
         fields.serialize_field("container", &self.container())?;
@@ -68,6 +68,7 @@ impl Serialize for ImageInfo {
         fields.serialize_field("offset_in_container", &self.offset_in_container())?;
         fields.serialize_field("size", &self.size())?;
         fields.serialize_field("stored_size", &self.stored_size())?;
+        fields.serialize_field("stored_estimate", &self.stored_estimate())?;
         fields.serialize_field("compression", &compression)?;
         fields.serialize_field("image_format", &self.format())?;
         match self.sycl() {

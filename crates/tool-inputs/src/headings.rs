@@ -30,13 +30,23 @@ impl Headings {
     ///
     /// Errors of writing.
     pub fn name<'f>(&mut self, out: &mut Out<'_>, file: &'f Input) -> io::Result<Cow<'f, str>> {
-        let member = file.package().and_then(|package| {
-            let member = file.name().strip_prefix(package)?.strip_prefix(':')?;
+        self.member(out, file.package(), file.name())
+    }
+
+    /// Returns the same for the name of a file, and its package if it is a member of one.
+    pub(crate) fn member<'f>(
+        &mut self,
+        out: &mut Out<'_>,
+        package: Option<&str>,
+        name: &'f str,
+    ) -> io::Result<Cow<'f, str>> {
+        let member = package.and_then(|package| {
+            let member = name.strip_prefix(package)?.strip_prefix(':')?;
             Some((package, member))
         });
         let Some((package, member)) = member.filter(|_| self.has_lines) else {
             self.package = None;
-            return Ok(file.name().into());
+            return Ok(name.into());
         };
         self.is_above(out, package)?;
         Ok(format!("  {member}").into())

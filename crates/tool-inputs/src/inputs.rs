@@ -191,10 +191,7 @@ impl Inputs {
                         let file = member.as_ref().unwrap_or(file);
                         looked.add(&file.name, take(file, result)?, tally);
                     }
-                    Err(error) => {
-                        report::error(&error);
-                        looked.add(&file.name, Seen::Faults, tally);
-                    }
+                    Err(error) => looked.fail(&file.name, &error.to_string(), tally),
                 }
                 io::Result::Ok(())
             };

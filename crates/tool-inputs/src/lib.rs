@@ -3,10 +3,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod checks;
+pub mod complaint;
 pub mod environment;
 pub mod headings;
 pub mod inputs;
 pub mod limits;
+pub mod native;
 pub mod package;
 pub mod records;
 pub mod split_library;

@@ -6,6 +6,8 @@ use std::{fs, io};
 
 use crate::{input, report};
 
+use crate::format::ListFormat;
+
 /// The destination of the result.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct Destination {
@@ -29,9 +31,9 @@ pub struct Destination {
     /// Report what would be done, without writing anything
     #[arg(long)]
     pub dry_run: bool,
-    /// Print one JSON array of what was done to each file
-    #[arg(long)]
-    pub json: bool,
+    /// The format of the report.
+    #[command(flatten)]
+    pub format: ListFormat,
 }
 
 impl Destination {
@@ -54,8 +56,8 @@ impl Destination {
         if self.in_place && files.iter().any(|path| is_dash(path)) {
             return Some("standard input cannot be edited in place");
         }
-        if self.json && self.output.as_deref().is_some_and(is_dash) && !self.dry_run {
-            return Some("--json and --output=- would both write to standard output");
+        if !self.format.is_text() && self.output.as_deref().is_some_and(is_dash) && !self.dry_run {
+            return Some("--format and --output=- would both write to standard output");
         }
         None
     }

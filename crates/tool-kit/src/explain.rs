@@ -45,12 +45,31 @@ fn plain(text: &str) -> String {
 /// Prints the sections of a page in Markdown whose messages are in a text, or that the text is a part of.
 pub fn explain(page: &str, text: &str) -> io::Result<Outcome> {
     let text = plain(text);
-    let found: Vec<Section<'_>> =
-        sections(page).filter(|section| section.is_about(&text)).collect();
+    print(page, "no message that is known here", |section| section.is_about(&text))
+}
+
+/// Prints the section of a page with this title.
+pub fn explain_title(page: &str, title: &str) -> io::Result<Outcome> {
+    let unknown = format!("{title}: no such code");
+    print(page, &unknown, |section| section.title == title)
+}
+
+/// Returns the titles of a page.
+pub fn titles(page: &str) -> impl Iterator<Item = &str> {
+    sections(page).map(|section| section.title)
+}
+
+/// Prints sections of a page; if there is none, an error and the titles.
+fn print(
+    page: &str,
+    unknown: &str,
+    is_meant: impl Fn(&Section<'_>) -> bool,
+) -> io::Result<Outcome> {
+    let found: Vec<Section<'_>> = sections(page).filter(is_meant).collect();
     if found.is_empty() {
-        report::error(&"no message that is known here");
-        for section in sections(page) {
-            report::note(&format_args!("known: {}", section.title));
+        report::error(&unknown);
+        for title in titles(page) {
+            report::note(&format_args!("known: {title}"));
         }
         return Ok(Outcome::Faults);
     }

@@ -1,82 +1,23 @@
 //! JSON that a terminal can show: characters that deceive are escaped, in names from files as well.
 
-use std::fmt;
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::{CompactFormatter, Formatter, PrettyFormatter};
 
-use crate::style::{self, deceives};
-
-/// An array on standard output, with each value on a line of its own, printed as it comes.
-pub struct Array {
-    out: Box<dyn Write>,
-    is_empty: bool,
-}
-
-impl fmt::Debug for Array {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Array").field("is_empty", &self.is_empty).finish_non_exhaustive()
-    }
-}
-
-impl Array {
-    /// Starts an array on standard output.
-    pub fn start() -> io::Result<Self> {
-        let mut out = style::buffered_stdout();
-        write!(out, "[")?;
-        Ok(Array { out: Box::new(out), is_empty: true })
-    }
-
-    /// Adds an element.
-    pub fn row(&mut self, value: &impl Serialize) -> io::Result<()> {
-        let before = if std::mem::take(&mut self.is_empty) { "\n  " } else { ",\n  " };
-        write!(self.out, "{before}")?;
-        write(&mut self.out, value)
-    }
-
-    /// Adds an element about a file, whose name comes first.
-    pub fn row_of(&mut self, file: &str, record: &impl Serialize) -> io::Result<()> {
-        self.row(&OfFile { file, record })
-    }
-
-    /// Ends the array.
-    pub fn end(mut self) -> io::Result<()> {
-        writeln!(self.out, "{}]", if self.is_empty { "" } else { "\n" })?;
-        self.out.flush()
-    }
-}
-
-/// A record with the name of its file.
-#[derive(Serialize)]
-struct OfFile<'a, R> {
-    file: &'a str,
-    #[serde(flatten)]
-    record: &'a R,
-}
-
-/// Prints an array on standard output, with each value on a line of its own.
-pub fn print_rows(values: impl IntoIterator<Item = impl Serialize>) -> io::Result<()> {
-    let mut rows = Array::start()?;
-    values.into_iter().try_for_each(|value| rows.row(&value))?;
-    rows.end()
-}
-
-/// Prints a value on standard output, on lines of their own.
-pub fn print(value: &(impl Serialize + ?Sized)) -> io::Result<()> {
-    let mut out = style::buffered_stdout();
-    write_pretty(&mut out, value)?;
-    out.flush()
-}
+use crate::style::deceives;
 
 /// Writes a value on one line.
-fn write(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+pub(crate) fn write(out: &mut dyn Write, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
     Ok(value.serialize(&mut Serializer::with_formatter(out, Escaping(CompactFormatter)))?)
 }
 
 /// Writes a value on lines of their own, the last one ended.
-fn write_pretty(out: &mut dyn Write, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+pub(crate) fn write_pretty(
+    out: &mut dyn Write,
+    value: &(impl Serialize + ?Sized),
+) -> io::Result<()> {
     let formatter = Escaping(PrettyFormatter::new());
     value.serialize(&mut Serializer::with_formatter(&mut *out, formatter))?;
     writeln!(out)

@@ -1,5 +1,6 @@
 //! The result of a look into files, directories and packages, and notes about the ones in which nothing was seen.
 
+use crate::finding::{Finding, Level};
 use crate::{Outcome, report, style};
 
 /// The result of a look into a file.
@@ -53,6 +54,9 @@ pub struct Looked {
     /// The first files that were not read.
     unread: Vec<String>,
     not_read: usize,
+    /// All files in which something was seen, or that were not read.
+    files: Vec<(String, Seen)>,
+    findings: Vec<Finding>,
 }
 
 impl Looked {
@@ -60,14 +64,15 @@ impl Looked {
     pub fn new(sought: &'static str, hidden: &'static str, directories: usize) -> Self {
         let directories = vec![Tally::default(); directories];
         let (empty, unread, outcome) = (Vec::new(), Vec::new(), Outcome::Clean);
-        Looked { outcome, sought, hidden, directories, empty, unread, not_read: 0 }
+        let (files, findings) = (Vec::new(), Vec::new());
+        Looked { outcome, sought, hidden, directories, empty, unread, not_read: 0, files, findings }
     }
 
     /// Adds what was seen in a file, or a member of a package.
     pub fn add(&mut self, name: &str, seen: Seen, tally: &mut Tally) {
         const MOST: usize = 5;
-        match seen {
-            Seen::Nothing => {}
+        match &seen {
+            Seen::Nothing => return,
             Seen::Unread(format) => {
                 if self.unread.len() < MOST {
                     self.unread.push(format!("{name} ({format})"));
@@ -81,6 +86,37 @@ impl Looked {
                 self.set_faulty();
             }
         }
+        self.files.push((name.to_owned(), seen));
+    }
+
+    /// Adds a file that could not be read, and prints why.
+    pub fn fail(&mut self, name: &str, error: &str, tally: &mut Tally) {
+        report::error(&error);
+        let reason = error.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
+        self.findings.push(Finding::error("file/error", name, reason.unwrap_or(error)));
+        self.add(name, Seen::Faults, tally);
+    }
+
+    /// Returns all files in which something was seen, or that were not read.
+    pub fn files(&self) -> &[(String, Seen)] {
+        &self.files
+    }
+
+    /// Returns the findings: files that could not be read, and files of a format that is not read. If something
+    /// must be there, also directories and packages in which nothing was seen.
+    pub fn findings(&self, needs: bool) -> Vec<Finding> {
+        let mut findings = self.findings.clone();
+        for (name, seen) in &self.files {
+            if let Seen::Unread(format) = seen {
+                let text = format!("{format} is not read, and may hold {}", self.hidden);
+                findings.push(Finding::error("file/unknown", name, text).with_level(Level::Note));
+            }
+        }
+        for text in self.empty.iter().filter(|_| needs) {
+            let (name, text) = text.split_once(": ").unwrap_or(("", text));
+            findings.push(Finding::error("file/nothing", name, text));
+        }
+        findings
     }
 
     /// Ends a file, or a package with this number of members, and adds it to its directory. `named` is its name, if the user named it.

@@ -7,6 +7,7 @@ use fat_edit::EditOptions;
 use super::wishes::Wishes;
 use tool_inputs::limits::Limits;
 use tool_kit::destination::Destination;
+use tool_kit::format::ListFormat;
 use tool_kit::parallel::Threads;
 
 /// Options of all commands that edit files.
@@ -29,12 +30,12 @@ impl Options {
     /// Returns options that permit no change of host files, for files in place unless there is an output.
     pub(crate) fn strict(
         output: Option<PathBuf>,
-        (dry_run, json): (bool, bool),
+        (dry_run, format): (bool, ListFormat),
         limits: &Limits,
     ) -> Self {
         let in_place = output.is_none();
         Options {
-            output: Destination { output, in_place, dry_run, json, ..Destination::default() },
+            output: Destination { output, in_place, dry_run, format, ..Destination::default() },
             host: Host::default(),
             package_level: None,
             limits: limits.clone(),

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::wishes::Wishes;
 use crate::ls::separate;
+use tool_kit::document::Shape;
 use tool_kit::folded::Folded;
 use tool_kit::style::{self, HEADING, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
@@ -33,7 +34,19 @@ impl Work {
             Work::Decompress => "decompressing",
         }
     }
+
+    /// Returns the shape of its document.
+    pub(super) fn shape(self) -> &'static Shape {
+        match self {
+            Work::Edit => &EDIT,
+            Work::Compress => &Shape { command: "compress", ..EDIT },
+            Work::Decompress => &Shape { command: "decompress", ..EDIT },
+        }
+    }
 }
+
+pub(super) const EDIT: Shape =
+    Shape::new("edit", "files", "file output changed deleted size_before/B size_after/B");
 
 /// One file in the report.
 #[derive(Debug, Default, Serialize)]

@@ -8,8 +8,10 @@ use super::report::{self, About, FileRow, Work};
 use super::words::left_alone;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_kit::Outcome;
+use tool_kit::document;
 use tool_kit::failure::Failure;
 use tool_kit::folded::Folded;
+use tool_kit::format::Format;
 use tool_kit::report::{self as messages, Message};
 
 /// Takes the results of an edit one by one, in the order of the files, and says what is to be said about them.
@@ -114,9 +116,11 @@ impl Reporter for FullReport<'_> {
             messages::error(&"no file with device code to edit");
             self.outcome = Outcome::Faults;
         }
-        if output.json {
-            tool_kit::json::print(rows)?;
-        } else if output.is_stdout() {
+        let format = output.format.get();
+        if format != Format::Text {
+            return document::print(format, self.work.shape(), rows, self.outcome);
+        }
+        if output.is_stdout() {
             // The new file is there.
         } else if has_directory || rows.iter().any(|row| row.about != About::File) {
             report::print_files(rows)?;

@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 
 use device_select::{Rule, Shrunk, Stay};
 use gpu_packages::{Algorithm, Extras, hash_reader};
-use serde::Serialize;
 
 use super::loose::LeftPlace;
 use super::options::Options;
-use super::report::{About, FileRow, Stays};
+use super::report::{About, EDIT, FileRow, Stays};
 use super::reporter::Reporter;
 use tool_inputs::environment::slashed;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_kit::Outcome;
+use tool_kit::document::{Document, Shape};
 use tool_kit::failure::Failure;
 use tool_kit::holes;
 use tool_kit::opened::MaxInput;
@@ -55,13 +55,7 @@ struct Linked {
     changed: u64,
 }
 
-/// The report as JSON.
-#[derive(Serialize)]
-struct Summary<'a> {
-    #[serde(flatten)]
-    shrunk: &'a Shrunk,
-    files: &'a [FileRow],
-}
+const SHAPE: Shape = Shape { command: "shrink", ..EDIT };
 
 impl<'a> ShortReport<'a> {
     pub(crate) fn new(options: &'a Options, rule: &Rule, why: bool) -> Self {
@@ -89,7 +83,7 @@ impl<'a> ShortReport<'a> {
             linked.changed += u64::from(row.changed);
         }
         if is_seen {
-            self.rows.extend(Some(row).filter(|_| self.options.output.json));
+            self.rows.extend(Some(row).filter(|_| !self.options.output.format.is_text()));
             return;
         }
         shrunk.add(&row.tally);
@@ -127,7 +121,7 @@ impl<'a> ShortReport<'a> {
             });
             self.packages.extend(row.distributions.iter().cloned());
         }
-        self.rows.extend(Some(row).filter(|_| self.options.output.json));
+        self.rows.extend(Some(row).filter(|_| !self.options.output.format.is_text()));
     }
 }
 
@@ -207,8 +201,12 @@ impl Reporter for ShortReport<'_> {
             return Ok(Outcome::Faults);
         }
         shrunk.set_packages(self.packages.len());
-        if options.output.json {
-            tool_kit::json::print(&Summary { shrunk, files: &self.rows })?;
+        let format = options.output.format;
+        if !format.is_text() {
+            let mut document = Document::start(format.get(), &SHAPE)?;
+            self.rows.iter().try_for_each(|row| document.row(row))?;
+            document.field("sums", shrunk)?;
+            document.end(if self.has_failed { Outcome::Faults } else { Outcome::Clean })?;
         } else if !options.output.is_stdout() {
             let mut out = style::stdout();
             for line in shrunk.lines(options.output.dry_run) {

@@ -6,7 +6,7 @@ use device_code::{KernelCollector, KernelList};
 use device_select::ImageFilter;
 use fat_object::{ImageInfo, KernelVisitor, Summary};
 
-use crate::complaint::Complaint;
+use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::Input;
 use tool_inputs::limits::Limits;
 use tool_kit::parallel::Threads;
@@ -37,9 +37,11 @@ pub(super) fn collect(wanted: &Wanted<'_>, file: &Input, threads: Threads) -> Fo
     let mut visitor = KernelVisitor::new(collector, &of_archive, &includes);
     let summary = file.walk(limits, &options, threads, &mut visitor);
     let (list, complaints) = visitor.finish();
-    let complaints = complaints.into_iter().map(|(severity, message)| Complaint {
+    let complaints = complaints.into_iter().map(|(severity, text)| Complaint {
         severity,
-        message: format!("{}: {message}", file.name()),
+        code: "verify/malformed",
+        file: file.name().to_owned(),
+        text,
     });
     Found { list, summary, complaints: complaints.collect() }
 }

@@ -11,11 +11,15 @@ use fat_object::Severity;
 use serde_json::{Value, json};
 
 use super::collect::{self, Found, Wanted};
+use super::markdown::{self, Comment, arrow, name};
 use super::{complain, report_hits};
-use crate::complaint::Complaint;
 use crate::select::Selection;
+use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
+use tool_kit::document::{Document, Shape};
+use tool_kit::finding::Finding;
+use tool_kit::format::{Format, JudgeFormat};
 use tool_kit::looked::Seen;
 use tool_kit::store::Keep;
 use tool_kit::style::{self, HEADING, Out, TARGET, show};
@@ -45,9 +49,8 @@ pub(crate) struct Args {
     /// Print names as stored, not as in the source
     #[arg(long)]
     mangled: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JudgeFormat,
     /// Fail if a kernel or a GPU hits this rule: vgpr_spills>0, code>+5%. Repeatable
     ///
     /// A measure that no selected kernel stores is an error.
@@ -60,6 +63,12 @@ pub(crate) struct Args {
     limits: Limits,
 }
 
+const SHAPE: Shape = Shape::new(
+    "diff",
+    "changes",
+    "target demangled changes old.code/B new.code/B old.registers new.registers old.spills new.spills old.private/B new.private/B",
+);
+
 /// The kernels of one of the two files, or of all files below a directory.
 struct Side {
     list: KernelList,
@@ -67,7 +76,12 @@ struct Side {
     is_read: bool,
 }
 
-fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
+fn side(
+    document: &mut Document,
+    args: &Args,
+    wanted: &Wanted<'_>,
+    path: &PathBuf,
+) -> io::Result<Side> {
     let mut side = Side { list: KernelList::default(), is_faulty: false, is_read: true };
     let collect = |file: &Input, threads| collect::collect(wanted, file, threads);
     let inputs = Inputs::find(slice::from_ref(path));
@@ -76,12 +90,12 @@ fn side(args: &Args, wanted: &Wanted<'_>, path: &PathBuf) -> io::Result<Side> {
             if let Some(seen) = file.passed_over(!found.list.images.is_empty(), &found.summary) {
                 return Ok(seen);
             }
-            let seen = Seen::faults(complain(wanted, file, &found));
+            let seen = Seen::faults(complain(document, wanted, file, &found)?);
             side.is_read &= is_read(&found);
             side.list.append(found.list);
             Ok(seen)
         })?;
-    side.is_faulty = looked.outcome() == Outcome::Faults;
+    side.is_faulty = document.looked(looked, false)? == Outcome::Faults;
     Ok(side)
 }
 
@@ -93,17 +107,25 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         has_arguments: false,
         limits: &args.limits,
     };
-    let (old, new) = (side(args, &wanted, &args.old)?, side(args, &wanted, &args.new)?);
+    let format = args.format.get();
+    // The comment for a pull request is not a list of rows.
+    let as_rows = if format == Format::Markdown { Format::Text } else { format };
+    let mut document = Document::start(as_rows, &SHAPE)?;
+    document.field("old", &input::display(&args.old))?;
+    document.field("new", &input::display(&args.new))?;
+    let old = side(&mut document, args, &wanted, &args.old)?;
+    let new = side(&mut document, args, &wanted, &args.new)?;
     let mut is_faulty = old.is_faulty || new.is_faulty;
     // A comparison with a file that was not read would show that everything is new, or gone.
     if !(old.is_read && new.is_read) {
-        return Ok(Outcome::Faults);
+        document.field("gpus", &gpus(&BTreeMap::new()))?;
+        return document.end(Outcome::Faults);
     }
     let (old, new) = (&old.list, &new.list);
     let (pairs, sums) = (KernelPair::of(old, new), KernelTotals::of_both(old, new));
-    if args.json {
-        tool_kit::json::print(&record(args, &pairs, &sums))?;
-    } else {
+    pairs.iter().filter(|pair| pair.is_changed()).try_for_each(|pair| document.row(pair))?;
+    document.field("gpus", &gpus(&sums))?;
+    if format == Format::Text {
         let mut out = style::stdout();
         text(&mut out, args, &pairs, &sums)?;
         out.flush()?;
@@ -111,22 +133,35 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut gate = KernelGate::new(&args.fail_on, args.mangled);
     gate.check(&input::display(&args.new), new);
     gate.check_growth(&pairs, &sums);
-    is_faulty |= report_hits(&gate);
+    is_faulty |= report_hits(&mut document, &gate)?;
     if args.fail_on_removed {
-        for (target, [old, new]) in sums.iter().filter(|(_, [old, new])| new.images < old.images) {
-            report::error(&format_args!(
-                "--fail-on-removed: {target}: images {} -> {}",
-                old.images, new.images
-            ));
-            is_faulty = true;
-        }
-        for pair in pairs.iter().filter(|pair| pair.new.is_none()) {
-            let name = name(pair, args.mangled);
-            report::error(&format_args!("--fail-on-removed: {}: {name}", pair.target));
+        let images = sums.iter().filter(|(_, [old, new])| new.images < old.images);
+        let images = images.map(|(target, [old, new])| {
+            ("diff/image", format!("{target}: images {} -> {}", old.images, new.images))
+        });
+        let kernels = pairs.iter().filter(|pair| pair.new.is_none());
+        let kernels = kernels
+            .map(|pair| ("diff/kernel", format!("{}: {}", pair.target, name(pair, args.mangled))));
+        for (code, text) in images.chain(kernels) {
+            report::error(&format_args!("--fail-on-removed: {text}"));
+            document.finding(Finding::error(
+                code,
+                &input::display(&args.new),
+                format!("{text} is gone"),
+            ))?;
             is_faulty = true;
         }
     }
-    Ok(if is_faulty { Outcome::Faults } else { Outcome::Clean })
+    if format == Format::Markdown {
+        let comment = Comment {
+            files: [&args.old, &args.new].map(|path| input::display(path)),
+            rules: &args.fail_on,
+            top: args.top,
+            mangled: args.mangled,
+        };
+        markdown::print(&comment, &pairs, &sums, document.all_findings())?;
+    }
+    document.end(if is_faulty { Outcome::Faults } else { Outcome::Clean })
 }
 
 /// Returns whether a file could be read, if not without faults.
@@ -139,11 +174,6 @@ fn is_read(found: &Found) -> bool {
         }
         summary => summary.is_ok(),
     }
-}
-
-/// Returns the name of a pair.
-fn name<'l>(pair: &KernelPair<'l>, mangled: bool) -> &'l str {
-    pair.either().map_or("", |kernel| kernel.name(mangled))
 }
 
 /// Returns the same for people.
@@ -238,22 +268,8 @@ fn text(
     table.print(out, "", style::terminal_width())
 }
 
-/// Returns `old -> new`, or one of them if they are equal.
-fn arrow(old: &str, new: &str) -> String {
-    if old == new { new.to_owned() } else { format!("{old} -> {new}") }
-}
-
-/// Returns all changes, and the numbers of each GPU.
-fn record(
-    args: &Args,
-    pairs: &[KernelPair<'_>],
-    sums: &BTreeMap<&str, [KernelTotals; 2]>,
-) -> Value {
+/// Returns the numbers of each GPU.
+fn gpus(sums: &BTreeMap<&str, [KernelTotals; 2]>) -> Value {
     let gpu = |(target, [old, new]): (&&str, &[KernelTotals; 2])| json!({ "target": target, "old": old, "new": new });
-    json!({
-        "old": args.old.display().to_string(),
-        "new": args.new.display().to_string(),
-        "gpus": sums.iter().map(gpu).collect::<Vec<_>>(),
-        "kernels": pairs.iter().filter(|pair| pair.is_changed()).collect::<Vec<_>>(),
-    })
+    sums.iter().map(gpu).collect()
 }

@@ -2,21 +2,24 @@
 
 mod collect;
 pub(crate) mod diff;
+mod markdown;
 mod view;
 
 use std::io;
 use std::path::PathBuf;
 
 use device_code::{KernelGate, KernelRule, Measure, NotARule};
-use device_select::SplitLibrary;
+use device_select::{ImageFilter, SplitLibrary};
 
-use crate::complaint;
 use crate::select::Selection;
 use collect::{Found, Wanted};
+use tool_inputs::complaint;
 use tool_inputs::headings::Headings;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
-use tool_kit::json::Array;
+use tool_kit::document::{Document, Shape};
+use tool_kit::finding::Finding;
+use tool_kit::format::JudgeFormat;
 use tool_kit::looked::Seen;
 use tool_kit::store::Keep;
 use tool_kit::style::show;
@@ -47,14 +50,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
     /// Print a table for each image
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "format"])]
     images: bool,
     /// Print names as stored, not as in the source
     #[arg(long)]
     mangled: bool,
-    /// Print one JSON array of all kernels
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    format: JudgeFormat,
     /// Fail if a kernel hits this rule, such as vgpr_spills>0. Repeatable
     ///
     /// A measure that no selected kernel stores is an error.
@@ -63,6 +65,12 @@ pub(crate) struct Args {
     #[command(flatten)]
     limits: Limits,
 }
+
+const SHAPE: Shape = Shape::new(
+    "kernels",
+    "kernels",
+    "file target demangled code/B registers accumulators scalars vgpr_spills sgpr_spills spill_memory/B group/B private/B frame/B arguments/B workgroup occupancy.waves_at_most",
+);
 
 /// Keys of `--sort`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +111,7 @@ fn absolute(text: &str) -> Result<KernelRule, String> {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let filter = args.selection.filter();
-    let mut rows = args.json.then(Array::start).transpose()?;
+    let mut document = Document::start(args.format.get(), &SHAPE)?;
     let mut out = style::stdout();
     let mut gate = KernelGate::new(&args.fail_on, args.mangled);
     let mut is_first = true;
@@ -111,7 +119,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let wanted = Wanted {
         filter: &filter,
         glob: args.name.as_deref(),
-        has_arguments: args.json,
+        has_arguments: args.format.get().is_json(),
         limits: &args.limits,
     };
     let collect = |file: &Input, threads| collect::collect(&wanted, file, threads);
@@ -123,10 +131,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             }
             let file = input.name();
             gate.check(file, &found.list);
-            if let Some(rows) = &mut rows {
+            if !document.is_text() {
                 let list = &found.list;
                 let mut all = list.kernels.iter().map(|kernel| list.record(kernel));
-                all.try_for_each(|kernel| rows.row_of(file, &kernel))?;
+                all.try_for_each(|kernel| document.row_of(file, &kernel))?;
             } else {
                 if !std::mem::take(&mut is_first) {
                     show!(out)?;
@@ -135,24 +143,58 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 view::text(&mut out, args, &name, &found)?;
                 out.flush()?;
             }
-            Ok(Seen::faults(complain(&wanted, input, &found)))
+            Ok(Seen::faults(complain(&mut document, &wanted, input, &found)?))
         })?;
-    rows.map_or(Ok(()), Array::end)?;
-    let outcome = looked.outcome();
-    if report_hits(&gate) { Ok(Outcome::Faults) } else { Ok(outcome) }
+    let outcome = document.looked(looked, false)?;
+    let is_hit = report_hits(&mut document, &gate)?;
+    document.end(if is_hit { Outcome::Faults } else { outcome })
+}
+
+/// Applies the rules of a policy to files, and reports what they hit.
+pub(crate) fn check(
+    files: &[PathBuf],
+    limits: &Limits,
+    mut gate: KernelGate<'_>,
+    document: &mut Document,
+) -> io::Result<()> {
+    let filter = ImageFilter::default();
+    let wanted = Wanted { filter: &filter, glob: None, has_arguments: false, limits };
+    let collect = |file: &Input, threads| collect::collect(&wanted, file, threads);
+    let inputs = Inputs::find(files);
+    let looked = inputs.look((limits, Keep::All), "reading", collect, |input, found: Found| {
+        if let Some(seen) = input.passed_over(!found.list.images.is_empty(), &found.summary) {
+            return Ok(seen);
+        }
+        gate.check(input.name(), &found.list);
+        Ok(Seen::faults(complain(document, &wanted, input, &found)?))
+    })?;
+    document.findings(looked.findings(false))?;
+    report_hits(document, &gate).map(drop)
 }
 
 /// Reports what rules hit; returns `true` if there is anything.
-fn report_hits(gate: &KernelGate<'_>) -> bool {
+fn report_hits(document: &mut Document, gate: &KernelGate<'_>) -> io::Result<bool> {
     let faults = gate.faults();
-    faults.iter().for_each(|fault| report::error(&format_args!("--fail-on {fault}")));
-    !faults.is_empty()
+    for fault in &faults {
+        if !document.is_silent() {
+            report::error(&format_args!("--fail-on {fault}"));
+        }
+        let file = fault.file.as_deref().unwrap_or("");
+        let text = format!("{} ({})", fault.text, fault.rule);
+        document.finding(Finding::error(fault.code(), file, text))?;
+    }
+    Ok(!faults.is_empty())
 }
 
 /// Prints the faults of a file; returns `true` if there were any.
-fn complain(wanted: &Wanted<'_>, input: &Input, found: &Found) -> bool {
+fn complain(
+    document: &mut Document,
+    wanted: &Wanted<'_>,
+    input: &Input,
+    found: &Found,
+) -> io::Result<bool> {
     let (list, filter) = (&found.list, wanted.filter);
-    complaint::report(input.name(), &found.complaints, &found.summary, |summary| {
+    complaint::report(document, input.name(), &found.complaints, &found.summary, |summary| {
         if !list.images.is_empty() {
             let glob = wanted.glob.filter(|_| list.kernels.is_empty());
             return glob.map(|glob| Ok(format!("no kernel has a name like {glob}")));

@@ -9,12 +9,14 @@ use fat_object::{Finding, Image, ImageInfo, Severity, Visitor};
 use serde::Serialize;
 
 use super::Args;
-use crate::complaint::{self, Complaint};
-use crate::{native, suggest};
+use crate::suggest;
+use tool_inputs::complaint::{self, Complaint};
 use tool_inputs::inputs::{Input, Inputs, nothing};
+use tool_inputs::native;
 use tool_inputs::package::HEADS;
 use tool_inputs::records::{Listed, Lists};
 use tool_kit::Outcome;
+use tool_kit::document::{Document, Shape};
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::report::Message;
@@ -40,6 +42,12 @@ impl<'p> Row<'p> {
         Row { package, files, code, ptx, lto_ir, other_gpus, loose, not_understood }
     }
 }
+
+const SHAPE: Shape = Shape::new(
+    "ls",
+    "packages",
+    "package files code/B ptx/B lto_ir/B other_gpus/B loose/B not_understood/B",
+);
 
 /// The images of a file.
 struct Listing<'f> {
@@ -86,9 +94,11 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         (holding, complaints, summary)
     };
     let limits = (&args.limits, HEADS);
+    let mut document = Document::start(args.format.get(), &SHAPE)?;
     let mut looked =
         inputs.look(limits, "listing", list, |file, (holding, complaints, summary)| {
-            let has_faults = complaint::report(file.name(), &complaints, &summary, |_| None);
+            let has_faults =
+                complaint::report(&mut document, file.name(), &complaints, &summary, |_| None)?;
             let (Some(holding), Ok(summary)) = (holding, summary) else { return Ok(Seen::Faults) };
             if holding.is_empty() {
                 return Ok(if has_faults { Seen::Faults } else { nothing(&summary) });
@@ -107,12 +117,12 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
             looked.set_faulty();
         }
     }
-    if args.json {
-        tool_kit::json::print_rows(packages.iter().map(Row::new))?;
-    } else if !packages.is_empty() {
+    packages.iter().map(Row::new).try_for_each(|row| document.row(&row))?;
+    if document.is_text() && !packages.is_empty() {
         print(&packages, &names)?;
     }
-    Ok(looked.outcome())
+    let outcome = document.looked(looked, false)?;
+    document.end(outcome)
 }
 
 fn print(packages: &BTreeMap<String, Holding>, gpus: &[String]) -> io::Result<()> {

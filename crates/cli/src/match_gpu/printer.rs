@@ -1,26 +1,47 @@
-//! The output of `match`: JSON, or tables with a conclusion for each GPU, and notes at the end.
+//! The output of `match`: documents, or tables with a conclusion for each GPU, and notes at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use device_select::{Answer, Device, FileSet, Need, Note, SplitLibrary, Support};
+use device_select::{Answer, Device, FileSet, Need, Note, SetAnswer, SplitLibrary, Support};
+use serde::Serialize;
+use serde_json::Value;
 
-use super::{Args, File, Question, view};
+use super::{File, Question, view};
 use crate::ls;
 use crate::packs::answer::{self, Answer as PackAnswer};
+use tool_inputs::complaint::{self, Complaint};
 use tool_inputs::headings::Headings;
 use tool_inputs::inputs::Input;
 use tool_inputs::split_library::Host;
+use tool_kit::document::Document;
+use tool_kit::finding::{Finding, Level};
 use tool_kit::input;
-use tool_kit::json::Array;
 use tool_kit::report::note;
 use tool_kit::style::{self, HEADING, Out, show};
 
+/// The part of the answers that is printed as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Text,
+    Quiet,
+}
+
+/// An answer about a file, a package, or files that are alternatives; the fields of one JSON object.
+#[derive(Serialize)]
+struct Verdict<'a> {
+    file: &'a str,
+    gpu: &'a str,
+    answer: &'static str,
+    message: &'a str,
+}
+
 /// The standard output, and the notes for the end.
-pub(super) struct Printer<'a> {
-    args: &'a Args,
-    /// With `--json`.
-    rows: Option<Array>,
+pub(crate) struct Printer<'a> {
+    question: &'a Question<'a>,
+    style: Style,
+    document: &'a mut Document,
+    verdicts: Vec<Value>,
     out: Out<'static>,
     /// `true` if a table was printed.
     is_begun: bool,
@@ -32,16 +53,47 @@ pub(super) struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    pub(super) fn new(args: &'a Args) -> io::Result<Self> {
-        Ok(Printer {
-            args,
-            rows: args.json.then(Array::start).transpose()?,
+    pub(crate) fn new(
+        question: &'a Question<'a>,
+        style: Style,
+        document: &'a mut Document,
+    ) -> Self {
+        Printer {
+            question,
+            style,
+            document,
+            verdicts: Vec::new(),
             out: style::stdout(),
             is_begun: false,
             needs: BTreeMap::new(),
             hints: BTreeSet::new(),
             advice: BTreeMap::new(),
-        })
+        }
+    }
+
+    /// Reports what is wrong with a file.
+    pub(super) fn complain(&mut self, complaints: &[Complaint]) -> io::Result<()> {
+        complaint::report_all(self.document, complaints)
+    }
+
+    /// Adds an answer to the document, with a finding if it is not yes.
+    fn verdict(&mut self, file: &str, gpu: &str, answer: Support, message: &str) -> io::Result<()> {
+        if !self.document.is_text() {
+            let verdict = Verdict { file, gpu, answer: answer.as_str(), message };
+            self.verdicts.push(serde_json::to_value(verdict)?);
+        }
+        let (code, level) = match answer {
+            Support::Yes => return Ok(()),
+            Support::Partly => ("targets/partly", Level::Warning),
+            Support::Unknown => ("targets/unknown", Level::Error),
+            Support::No => ("targets/missing", Level::Error),
+        };
+        let level = if self.question.fails(answer) { Level::Error } else { level };
+        let mut gpus = self.question.gpus.iter();
+        let options = gpus.find(|one| one.name() == gpu && !one.is_unknown());
+        let help = options.map(|gpu| format!("build with {}", gpu.compiler_options()));
+        let help = help.filter(|_| answer == Support::No);
+        self.document.finding(Finding::error(code, file, message).with_level(level).with_help(help))
     }
 
     /// Adds a GPU that lacks code, if compilers know it.
@@ -53,11 +105,14 @@ impl<'a> Printer<'a> {
 
     /// Prints the answers about a file as JSON.
     pub(super) fn rows(&mut self, name: &str, file: &File) -> io::Result<()> {
-        let Some(rows) = &mut self.rows else { return Ok(()) };
+        if self.document.is_text() {
+            return Ok(());
+        }
+        self.document.about(name, || Some(complaint::about(&file.summary)));
         for n in 0..file.units.len() {
-            for (gpu, answers) in self.args.gpus.iter().zip(&file.answers) {
+            for (gpu, answers) in self.question.gpus.iter().zip(&file.answers) {
                 if let Some(record) = answers.record(&file.units, gpu, n) {
-                    rows.row_of(name, &record)?;
+                    self.document.row_of(name, &record)?;
                 }
             }
         }
@@ -65,17 +120,11 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the answers about a file. A file that is judged with others has its answers printed later.
-    pub(super) fn file(
-        &mut self,
-        question: &Question<'_>,
-        input: &Input,
-        file: &File,
-        is_taken: bool,
-    ) -> io::Result<()> {
-        if self.rows.is_some() || file.units.is_empty() {
+    pub(super) fn file(&mut self, input: &Input, file: &File, is_taken: bool) -> io::Result<()> {
+        if file.units.is_empty() {
             return Ok(());
         }
-        let (args, name, units) = (self.args, input.name(), &file.units);
+        let (question, name, units) = (self.question, input.name(), &file.units);
         let asked = || {
             let asked = file.asked(question, input);
             asked.filter_map(|(n, answers)| Some((question.gpus.get(n)?, answers)))
@@ -96,7 +145,14 @@ impl<'a> Printer<'a> {
             }
             self.hints.extend(answers.hint(units, gpu));
         }
-        if is_taken || args.quiet {
+        if is_taken {
+            return Ok(());
+        }
+        for (gpu, answers) in asked() {
+            let conclusion = answers.conclusion(units, gpu);
+            self.verdict(name, &gpu.name(), answers.support(), &conclusion.text)?;
+        }
+        if self.style == Style::Quiet {
             return Ok(());
         }
         let out = &mut self.out;
@@ -105,7 +161,7 @@ impl<'a> Printer<'a> {
         }
         if input.is_named() {
             ls::heading(out, name, &file.summary)?;
-            match (&args.gpus[..], &file.answers[..]) {
+            match (&question.gpus[..], &file.answers[..]) {
                 ([gpu], [answers]) => view::one_gpu(out, units, gpu, answers.answers())?,
                 (gpus, answers) => view::several_gpus(out, units, gpus, answers)?,
             }
@@ -120,17 +176,18 @@ impl<'a> Printer<'a> {
     /// Prints the answers about files that are judged together.
     pub(super) fn set(&mut self, set: &FileSet) -> io::Result<()> {
         set.lacking().for_each(|gpu| self.advise(gpu));
-        if self.rows.is_some() || self.args.quiet {
-            return Ok(());
-        }
-        let answers = set.conclusions();
+        let answers = set.answers();
         let mut names = Headings::new();
-        for group in answers.chunk_by(|one, next| one.0 == next.0) {
-            for (name, answer) in group {
+        for group in answers.chunk_by(|one, next| one.name == next.name) {
+            for SetAnswer { name, gpu, support, conclusion, .. } in group {
+                self.verdict(name, &gpu.name(), *support, &conclusion.text)?;
+                if self.style != Style::Text {
+                    continue;
+                }
                 if group.len() > 1 && names.is_above(&mut self.out, name)? {
-                    view::below(&mut self.out, answer)?;
+                    view::below(&mut self.out, conclusion)?;
                 } else {
-                    view::conclusion(&mut self.out, name, answer)?;
+                    view::conclusion(&mut self.out, name, conclusion)?;
                 }
             }
         }
@@ -145,7 +202,7 @@ impl<'a> Printer<'a> {
         answers: &[PackAnswer],
     ) -> io::Result<()> {
         let name = input.name();
-        if self.rows.is_none() && !self.args.quiet && input.is_named() {
+        if self.style == Style::Text && input.is_named() {
             show!(self.out, "{HEADING}{name}{HEADING:#}  {}", host.describe())?;
             answers.iter().try_for_each(|answer| answer::print_tried(answer, &mut self.out))?;
         }
@@ -154,16 +211,19 @@ impl<'a> Printer<'a> {
 
     /// Prints the answer about such a library for a GPU.
     pub(super) fn split(&mut self, name: &str, answer: &PackAnswer) -> io::Result<()> {
-        if let Some(rows) = &mut self.rows {
-            return rows.row_of(name, &answer.record(|path| input::display(path)));
+        if !self.document.is_text() {
+            self.document.row_of(name, &answer.record(|path| input::display(path)))?;
         }
+        let support = if answer.is_served() { Support::Yes } else { Support::No };
+        let words = answer.words(|path| input::display(path));
+        self.verdict(name, answer.gpu(), support, &words)?;
         if !answer.is_served() {
-            let mut gpus = self.args.gpus.iter();
+            let mut gpus = self.question.gpus.iter();
             gpus.find(|gpu| gpu.name() == answer.gpu())
                 .into_iter()
                 .for_each(|gpu| self.advise(gpu));
         }
-        if self.args.quiet {
+        if self.style == Style::Quiet {
             return Ok(());
         }
         answer::print(answer, &mut self.out, name)?;
@@ -172,10 +232,8 @@ impl<'a> Printer<'a> {
 
     /// Prints what is left to say.
     pub(super) fn end(self) -> io::Result<()> {
-        if let Some(rows) = self.rows {
-            return rows.end();
-        }
-        if self.args.quiet {
+        self.document.field("verdicts", &self.verdicts)?;
+        if self.style == Style::Quiet {
             return Ok(());
         }
         for (need, (file, count)) in &self.needs {

@@ -6,7 +6,7 @@ use device_select::Collector;
 use fat_edit::Registrable;
 use fat_object::{Container, ErrorKind, Finding, Image, Visitor};
 
-use crate::complaint::Complaint;
+use tool_inputs::complaint::Complaint;
 
 /// Visitor that collects units, and complaints.
 #[derive(Debug, Default)]

@@ -5,6 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::difference::{KernelPair, KernelTotals};
 use super::list::KernelList;
@@ -21,8 +22,9 @@ use super::{KernelRule, Measure, Version};
 /// let rules = ["workgroup>=256".parse()?, "registers>64".parse()?];
 /// let mut gate = KernelGate::new(&rules, false);
 /// gate.check("foo.ptx", &collector.finish());
+/// let faults: Vec<String> = gate.faults().iter().map(ToString::to_string).collect();
 /// assert_eq!(
-///     gate.faults(),
+///     faults,
 ///     [
 ///         "workgroup>=256: foo.ptx: sm_90: scale: workgroup 256",
 ///         "registers>64: no selected kernel stores registers",
@@ -38,12 +40,51 @@ pub struct KernelGate<'r> {
     has_cubins: bool,
 }
 
+/// A hit of a rule, or the reason why a rule could not be applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GateFault {
+    /// The rule.
+    pub rule: KernelRule,
+    /// The file of the kernel; `None` if the rule compares files.
+    pub file: Option<String>,
+    /// Target, kernel and number, or the reason.
+    pub text: String,
+    /// `false` if the rule could not be applied.
+    pub is_hit: bool,
+}
+
+impl GateFault {
+    /// Returns a code for machine-readable output: `kernel/spill`, `kernel/rule`, or `kernel/not-stored` for a rule that could
+    /// not be applied.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self.rule.measure() {
+            _ if !self.is_hit => "kernel/not-stored",
+            measure if is_spills(measure) => "kernel/spill",
+            _ => "kernel/rule",
+        }
+    }
+}
+
+impl fmt::Display for GateFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.rule)?;
+        if let Some(file) = &self.file {
+            write!(f, "{file}: ")?;
+        }
+        f.write_str(&self.text)
+    }
+}
+
 #[derive(Debug)]
 struct Hits<'r> {
     rule: &'r KernelRule,
+    /// Patterns of the names of kernels that the rule does not hit.
+    allowed: &'r [String],
     /// `true` if a kernel has the number.
     is_stored: bool,
-    offenders: Vec<String>,
+    offenders: Vec<(Option<String>, String)>,
 }
 
 impl<'r> KernelGate<'r> {
@@ -51,8 +92,16 @@ impl<'r> KernelGate<'r> {
     #[must_use]
     pub fn new(rules: &'r [KernelRule], mangled: bool) -> Self {
         let rules = rules.iter();
-        let rules = rules.map(|rule| Hits { rule, is_stored: false, offenders: Vec::new() });
+        let rules =
+            rules.map(|rule| Hits { rule, allowed: &[], is_stored: false, offenders: Vec::new() });
         KernelGate { rules: rules.collect(), mangled, kernels: 0, has_cubins: false }
+    }
+
+    /// Adds a rule that does not hit kernels whose names match one of these patterns (`*` and `?`).
+    #[must_use]
+    pub fn with_exceptions(mut self, rule: &'r KernelRule, allowed: &'r [String]) -> Self {
+        self.rules.push(Hits { rule, allowed, is_stored: false, offenders: Vec::new() });
+        self
     }
 
     /// Applies the rules about single kernels to those of a file.
@@ -65,10 +114,11 @@ impl<'r> KernelGate<'r> {
             for kernel in list.distinct() {
                 let Some(is_hit) = hits.rule.hits(&kernel.kernel) else { continue };
                 hits.is_stored = true;
-                if is_hit {
+                if is_hit && !hits.allowed.iter().any(|glob| kernel.is_like(glob)) {
                     let (target, name, value) =
                         (list.target(kernel), kernel.name(self.mangled), kernel.text(measure));
-                    hits.offenders.push(format!("{file}: {target}: {name}: {measure} {value}"));
+                    let text = format!("{target}: {name}: {measure} {value}");
+                    hits.offenders.push((Some(file.to_owned()), text));
                 }
             }
         }
@@ -103,21 +153,27 @@ impl<'r> KernelGate<'r> {
         for hits in relative.filter(|hits| hits.rule.measure() == measure) {
             hits.is_stored = true;
             if hits.rule.hits_change(old, new) {
-                hits.offenders.push(format!("{what}: {measure} {old} -> {new}"));
+                hits.offenders.push((None, format!("{what}: {measure} {old} -> {new}")));
             }
         }
     }
 
-    /// Returns the hits of the rules, and the rules that could not be applied, each as a text that starts with the
-    /// rule.
+    /// Returns the hits of the rules, and the rules that could not be applied.
     #[must_use]
-    pub fn faults(&self) -> Vec<String> {
+    pub fn faults(&self) -> Vec<GateFault> {
         let mut faults = Vec::new();
-        for Hits { rule, is_stored, offenders } in &self.rules {
+        for Hits { rule, is_stored, offenders, .. } in &self.rules {
+            let rule = **rule;
             if !is_stored {
-                faults.push(format!("{rule}: {}", self.not_stored(rule)));
+                let text = self.not_stored(&rule);
+                faults.push(GateFault { rule, file: None, text, is_hit: false });
             }
-            faults.extend(offenders.iter().map(|offender| format!("{rule}: {offender}")));
+            faults.extend(offenders.iter().map(|(file, text)| GateFault {
+                rule,
+                file: file.clone(),
+                text: text.clone(),
+                is_hit: true,
+            }));
         }
         faults
     }
@@ -131,13 +187,15 @@ impl<'r> KernelGate<'r> {
         if rule.is_relative() {
             return format!("nothing that is in both files stores {measure}");
         }
-        let is_spills =
-            matches!(measure, Measure::Spills | Measure::VectorSpills | Measure::ScalarSpills);
-        let instead = if is_spills && self.has_cubins {
+        let instead = if is_spills(measure) && self.has_cubins {
             "; a cubin stores frame, which holds local arrays as well"
         } else {
             ""
         };
         format!("no selected kernel stores {measure}{instead}")
     }
+}
+
+fn is_spills(measure: Measure) -> bool {
+    matches!(measure, Measure::Spills | Measure::VectorSpills | Measure::ScalarSpills)
 }

@@ -296,7 +296,7 @@ impl ListedKernel {
         }
     }
 
-    fn is_like(&self, glob: &str) -> bool {
+    pub(super) fn is_like(&self, glob: &str) -> bool {
         let Name { stored, demangled } = &*self.name;
         is_like(stored, glob) || demangled.as_deref().is_some_and(|name| is_like(name, glob))
     }

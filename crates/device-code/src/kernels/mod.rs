@@ -25,7 +25,7 @@ use crate::fault::Fault;
 use crate::format::FileFormat;
 
 pub use difference::{KernelPair, KernelTotals};
-pub use gate::KernelGate;
+pub use gate::{GateFault, KernelGate};
 pub use list::{
     KernelCollector, KernelList, KernelRecord, ListedArgument, ListedImage, ListedKernel,
 };

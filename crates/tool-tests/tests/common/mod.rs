@@ -39,6 +39,7 @@ pub struct Row {
     pub offset_in_container: u64,
     pub size: u64,
     pub stored_size: Option<u64>,
+    pub stored_estimate: u64,
     pub compression: Option<Compression>,
     /// Null where it was not read.
     pub image_format: Option<String>,
@@ -197,7 +198,30 @@ pub fn ls(file: &Path) -> Vec<Row> {
     let output =
         offload(["ls".as_ref(), "--json".as_ref(), "--formats".as_ref(), file.as_os_str()]);
     assert!(output.status.success(), "{}: {}", file.display(), stderr(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
+    rows(&output.stdout)
+}
+
+/// The rows of a JSON document of `offload`.
+pub fn rows<T: serde::de::DeserializeOwned>(document: &[u8]) -> Vec<T> {
+    try_rows(document)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(document)))
+}
+
+/// As [`rows`], of a document that may be none.
+pub fn try_rows<T: serde::de::DeserializeOwned>(document: &[u8]) -> serde_json::Result<Vec<T>> {
+    let mut document: serde_json::Value = serde_json::from_slice(document)?;
+    let rows = match document["command"].as_str() {
+        Some("ls" | "extract" | "link") if document.get("images").is_some() => "images",
+        Some("ls" | "doctor") => "packages",
+        Some("kernels") => "kernels",
+        Some("match") => "answers",
+        Some("gpus") => "gpus",
+        Some("diff") => "changes",
+        Some("bundle") => "entries",
+        Some("verify" | "check") => "findings",
+        _ => "files",
+    };
+    serde_json::from_value(document[rows].take())
 }
 
 /// The bytes of one image, as `extract` gives them.

@@ -13,6 +13,7 @@ use crate::common::{new_command, stderr};
 /// All commands that read a file `OUT`.
 pub(crate) const READERS: &[(&str, &str)] = &[
     ("offload", "ls OUT"),
+    ("offload", "check --only gfx1100 OUT"),
     ("offload", "verify OUT"),
     ("offload", "kernels OUT"),
     ("offload", "diff OUT four"),
@@ -64,7 +65,7 @@ fn unreadable_inputs_are_errors() {
     ] {
         for &(tool, args) in READERS {
             // These look into all files of a directory.
-            let looks = ["ls", "match", "verify", "kernels", "diff", "extract"];
+            let looks = ["ls", "match", "verify", "check", "kernels", "diff", "extract"];
             if name == "directory" && looks.iter().any(|command| args.starts_with(command)) {
                 continue;
             }

@@ -189,7 +189,7 @@ fn names_in_json_are_exact_but_for_what_is_not_unicode() {
     let inputs = odd_inputs();
     let output = run_odd(&inputs, "ls --json hip.o");
     works(&output, &"ls --json");
-    let rows: Vec<Row> = serde_json::from_slice(&output.stdout).unwrap();
+    let rows: Vec<Row> = crate::common::rows(&output.stdout);
     let expected = "d\u{fffd}\n\u{1b}[7m/\u{fffd}\nhip.o\u{fffd}\rhip.o";
     assert!(!rows.is_empty());
     assert!(rows.iter().all(|row| row.file == expected), "{rows:?}");
@@ -242,7 +242,7 @@ fn thin_archives_name_files_of_any_name() {
     let images = |args| {
         let output = inputs.run(&words("offload", args, ["", ""]));
         works(&output, &args);
-        serde_json::from_slice::<Vec<Row>>(&output.stdout).unwrap()
+        crate::common::rows::<Row>(&output.stdout)
     };
     let (inside, alone) = (images("ls --json thin.a"), images("ls --json hip.o"));
     assert_eq!(inside.len(), alone.len());

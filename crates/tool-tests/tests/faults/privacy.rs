@@ -35,6 +35,8 @@ const NO_WRITERS: &[&str] = &[
     "gpus",
     "why",
     "verify",
+    "check",
+    "explain",
     "completions",
     "man",
     "help",

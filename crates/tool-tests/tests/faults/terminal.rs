@@ -45,7 +45,16 @@ const READERS: &[(&str, &str)] = &[
     ("offload", "doctor --prefix env --gpu gfx906"),
     ("offload", "doctor --prefix env --gpu gfx906 --json"),
     ("offload", "verify FILE"),
+    ("offload", "verify --format junit FILE"),
+    ("offload", "verify --format sarif FILE"),
+    ("offload", "check --only gfx900 FILE"),
+    ("offload", "check --only gfx900 --format github FILE"),
+    ("offload", "ls --format csv FILE"),
+    ("offload", "ls --format ndjson FILE"),
+    ("offload", "kernels --format markdown FILE"),
+    ("offload", "diff --format markdown FILE hip.o"),
     ("offload", "extract FILE -o images"),
+    ("offload", "extract FILE -o images --json"),
     ("offload", "unbundle FILE HIP-gfx906=out"),
     ("offload", "thin FILE --keep gfx906 -o out"),
     ("offload", "thin FILE --keep gfx906 --allow-missing --allow-empty --dry-run --json"),
@@ -70,7 +79,7 @@ const READERS: &[(&str, &str)] = &[
 ];
 
 /// Commands that read no file that a user may have got from others.
-const NO_READERS: &[&str] = &["gpus", "why", "completions", "man", "help"];
+const NO_READERS: &[&str] = &["gpus", "why", "explain", "completions", "man", "help"];
 
 /// Returns the bytes with hostile strings, if there are such strings.
 fn with_hostile_strings(bytes: &[u8]) -> Option<Vec<u8>> {

@@ -207,7 +207,7 @@ impl Question {
                 let (images, _) = crate::library::walked(bundle, &[]);
                 Claim::All(images.into_iter().map(|image| image.held).collect())
             }
-            Answer::Rows => match serde_json::from_slice::<Vec<Row>>(&run.stdout) {
+            Answer::Rows => match crate::common::try_rows::<Row>(&run.stdout) {
                 Ok(rows) => rows_of(file, &rows),
                 Err(error) => Claim::Nonsense(error.to_string()),
             },

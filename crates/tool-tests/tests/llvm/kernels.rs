@@ -85,7 +85,7 @@ fn compare(place: &Path, file: &str, what: &str) -> (usize, usize) {
     let printed = run(common::llvm("llvm-readobj"), &["--notes", file], place);
     let theirs = metadata(&printed);
     let ours = run(tool("offload"), &["kernels", "--json", file], place);
-    let ours: Vec<Value> = serde_json::from_str(&ours).unwrap();
+    let ours: Vec<Value> = common::rows(ours.as_bytes());
     assert_eq!(ours.len(), theirs.len(), "{what}");
     let symbols = run(common::llvm("llvm-readelf"), &["-sW", file], place);
     let sizes: BTreeMap<&str, u64> = symbols

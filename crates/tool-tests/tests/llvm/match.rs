@@ -11,8 +11,8 @@ use crate::common::{data, extract, llvm, new_command, offload, stderr};
 fn ours(file: &Path, gpu: &str) -> Option<(usize, String)> {
     let args = ["match", "--json", "--kind", "hip", "--gpu", gpu].map(AsRef::as_ref);
     let output = offload(args.into_iter().chain([file.as_os_str()]));
-    let records: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let [record] = &records.as_array().unwrap()[..] else { panic!("{}", stderr(&output)) };
+    let records: Vec<serde_json::Value> = crate::common::rows(&output.stdout);
+    let [record] = &records[..] else { panic!("{}", stderr(&output)) };
     // The bundler hands bitcode to a linker; before that nothing loads it.
     let is_given = |image: &&serde_json::Value| {
         image["given"] == "yes" || image["reason"].as_str().unwrap().starts_with("is not linked")

@@ -8,7 +8,7 @@ use crate::common::{data, llvm_command, offload, printed, stdout};
 fn needs(file: &std::path::Path) -> Vec<String> {
     let arguments = ["ls", "--json", "--needs"].map(std::ffi::OsStr::new);
     let output = offload(arguments.into_iter().chain([file.as_os_str()]));
-    let rows: Vec<serde_json::Value> = serde_json::from_str(&stdout(&output)).unwrap();
+    let rows: Vec<serde_json::Value> = crate::common::rows(&output.stdout);
     let text = |need: &serde_json::Value| {
         let field = |name: &str| need[name].as_str().unwrap().to_owned();
         format!("{} {}: {}", field("software"), field("since"), field("what"))

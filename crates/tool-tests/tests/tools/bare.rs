@@ -113,7 +113,7 @@ fn commands_treat_the_file_as_one_image() {
             assert_eq!(run(&["verify", "--require-images"], &path), checked);
             let (code, rows, _) = run(&["ls", "--json"], &path);
             assert_eq!(code, 0);
-            let rows: Vec<serde_json::Value> = serde_json::from_str(&rows).unwrap();
+            let rows: Vec<serde_json::Value> = crate::common::rows(rows.as_bytes());
             assert_eq!(rows.len(), 1, "{name}");
             assert_eq!(rows[0]["container"], "file");
             assert_eq!(rows[0]["path"], serde_json::json!([]));

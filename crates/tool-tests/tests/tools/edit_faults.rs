@@ -91,7 +91,7 @@ fn a_directory_that_cannot_be_written_to_is_an_error() {
     let before = Snapshot::of(&place);
     if let Some(output) = run_as_nobody(&place, &THIN) {
         assert_eq!(output.status.code(), Some(1));
-        assert!(stderr(&output).contains("'four': Permission denied"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("error: four: Permission denied"), "{}", stderr(&output));
         before.is_unchanged();
     }
     fs::set_permissions(place.root(), Permissions::from_mode(0o755)).unwrap();
@@ -161,7 +161,7 @@ fn a_file_that_cannot_grow_is_an_error() {
             .unwrap();
         let said = stderr(&output);
         assert_eq!(output.status.code(), code, "{said}");
-        assert!(code.is_none() || said.contains("'four': File too large"), "{said}");
+        assert!(code.is_none() || said.contains("error: four: File too large"), "{said}");
         before.is_unchanged();
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::common::{new_command, offload, stderr, stdout, tool};
 
 /// The most lines of a summary (`-h`): those of `offload` are one for each command, and what is around these.
-const MOST_LINES: usize = 50;
+const MOST_LINES: usize = 54;
 
 /// The start of the page of all commands.
 const PAGE: &str =
@@ -232,6 +232,7 @@ mod runs {
             }
             fs::write(at("a.ptx"), ".version 8.7\n.target sm_80\n.address_size 64\n").unwrap();
             place.offload(&["fatbin", "-o", "old.fatbin", "--image", "a.ptx"]);
+            fs::write(at("offload.toml"), "[targets]\nrequire = [\"gfx1100\"]\n").unwrap();
             let text = ["host-x86_64-unknown-linux-gnu-", "my gpu", "your gpu"].map(|id| {
                 let marker = |which| format!("# __CLANG_OFFLOAD_BUNDLE____{which}__ {id}\n");
                 format!("\n{}code\n{}", marker("START"), marker("END"))
@@ -304,8 +305,9 @@ mod runs {
                 else {
                     continue;
                 };
-                // match answers by its status.
-                let statuses = if line.contains(" match ") { 0..=1 } else { 0..=0 };
+                // match and check answer by their status.
+                let answers = [" match ", " check "].iter().any(|name| line.contains(name));
+                let statuses = if answers { 0..=1 } else { 0..=0 };
                 let said = stderr(&output);
                 if !statuses.contains(&output.status.code().unwrap()) || said.contains("error") {
                     wrong.push(format!("{line}\n{}{said}", stdout(&output)));

@@ -41,6 +41,7 @@ mod errors;
 #[path = "../faults/mod.rs"]
 mod faults;
 mod floors;
+mod format;
 mod golden;
 mod help;
 mod hip_fatbin;

@@ -43,7 +43,7 @@ fn records(gpus: [&str; 2], file: &Path) -> Vec<Record> {
     let [one, other] = gpus.map(OsStr::new);
     let flags = ["match", "--json", "--gpu"].map(OsStr::new);
     let output = offload(flags.into_iter().chain([one, "--gpu".as_ref(), other, file.as_ref()]));
-    let records: Vec<Record> = serde_json::from_slice(&output.stdout).unwrap();
+    let records: Vec<Record> = common::rows(&output.stdout);
     // A file without images has no records.
     let lacks = records.is_empty() || records.iter().any(|record| record.answer == "no");
     // CUDA containers may be for other GPUs.
@@ -172,7 +172,7 @@ fn thin_keeps_the_images_that_match_accepts() {
     ] {
         let args = ["match", "--json", "--gpu", gpu].map(OsStr::new);
         let output = offload(args.into_iter().chain([package.as_os_str()]));
-        let records: Vec<Record> = serde_json::from_slice(&output.stdout).unwrap();
+        let records: Vec<Record> = common::rows(&output.stdout);
         let mut expected: Vec<usize> = (records.iter().flat_map(|record| &record.images))
             .filter(|image| image.given != "no" || image.reason.starts_with("would run, but"))
             .map(|image| image.index)

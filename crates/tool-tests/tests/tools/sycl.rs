@@ -50,10 +50,9 @@ fn extract_writes_images_decompressed() {
 
 /// The hashes that `offload ls` shows.
 fn hashes(path: &Path) -> Vec<Option<String>> {
-    let rows: serde_json::Value =
-        serde_json::from_str(&stdout(&run(&["ls", "--json", "--hash"], path))).unwrap();
-    let rows = rows.as_array().unwrap().iter();
-    rows.map(|row| row.get("hash").map(|hash| hash.as_str().unwrap().to_owned())).collect()
+    let rows: Vec<serde_json::Value> =
+        crate::common::rows(&run(&["ls", "--json", "--hash"], path).stdout);
+    rows.iter().map(|row| row.get("hash").map(|hash| hash.as_str().unwrap().to_owned())).collect()
 }
 
 #[test]

@@ -1,0 +1,277 @@
+//! `offload check`: whether files keep to a policy.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::slice;
+
+use device_code::KernelGate;
+use device_select::{Device, Wanted};
+use fat_object::{Finding, Image, ImageInfo, Visitor};
+use offload_check::{Bytes, Percent, Policy, Subject, growth};
+
+use crate::match_gpu::{self, Printer, Question, Style};
+use crate::{kernels, suggest};
+use tool_inputs::checks::{self, Sink};
+use tool_inputs::complaint::{self, Complaint};
+use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::limits::Limits;
+use tool_inputs::package::HEADS;
+use tool_kit::document::{Document, FINDINGS, Shape};
+use tool_kit::finding::{self, Level};
+use tool_kit::format::{Format, JudgeFormat};
+use tool_kit::looked::Seen;
+use tool_kit::parallel::Threads;
+use tool_kit::style::{self, ERROR, HEADING, NOTE, WARNING, show};
+use tool_kit::{Outcome, input};
+
+/// Check files against a policy: targets, sizes, kernels, needs
+///
+/// The policy is offload.toml in the working directory, or --config. Options replace what it says. Each FILE is judged by itself: a
+/// file, a package, or all files below a directory. Exits with 1 if there is an error. `offload explain CODE` explains findings.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Files to check, or directories; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Read the policy from FILE [default: offload.toml, if it is there]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Require code for these GPUs, separated by commas. Repeatable
+    #[arg(long, value_name = "TARGET-ID", value_delimiter = ',', value_parser = suggest::gpu)]
+    require: Vec<Device>,
+    /// Permit only code that one of these GPUs can load. Repeatable
+    #[arg(long, value_name = "TARGET-ID", value_delimiter = ',', value_parser = suggest::wanted)]
+    only: Vec<Wanted>,
+    /// Limit the device code of each FILE, as stored: 200M
+    #[arg(long, value_name = "SIZE")]
+    device_code: Option<Bytes>,
+    /// Limit the size of each FILE: 2G
+    #[arg(long, value_name = "SIZE")]
+    file_size: Option<Bytes>,
+    /// Limit the growth of device code against --base: 5%
+    #[arg(long, value_name = "PERCENT")]
+    growth: Option<Percent>,
+    /// Compare the device code of all FILEs with the code of OLD
+    #[arg(long, value_name = "OLD")]
+    base: Option<String>,
+    #[command(flatten)]
+    format: JudgeFormat,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+const SHAPE: Shape = Shape::new("check", "findings", FINDINGS);
+
+const UNKNOWN: &str = "file/unknown";
+
+/// The name of the policy in the working directory.
+const CONFIG: &str = "offload.toml";
+
+impl Args {
+    /// Returns the policy, with what the options replace.
+    fn policy(&self) -> io::Result<Policy> {
+        let path = self
+            .config
+            .clone()
+            .or_else(|| Some(PathBuf::from(CONFIG)).filter(|path| path.exists()));
+        let mut policy = match &path {
+            Some(path) => {
+                let name = input::display(path);
+                let text = fs::read_to_string(path).map_err(|error| {
+                    io::Error::other(format!("{name}: {}", tool_kit::report::reason(&error)))
+                })?;
+                Policy::parse(&text)
+                    .map_err(|error| io::Error::other(format!("{name}: {error}")))?
+            }
+            None => Policy::default(),
+        };
+        let replace = |to: &mut Option<Bytes>, by: Option<Bytes>| *to = by.or(*to);
+        replace(&mut policy.budget.device_code, self.device_code);
+        replace(&mut policy.budget.file, self.file_size);
+        policy.budget.growth = self.growth.or(policy.budget.growth);
+        policy.budget.base = self.base.clone().or(policy.budget.base);
+        if !self.require.is_empty() {
+            policy.targets.require.clone_from(&self.require);
+        }
+        if !self.only.is_empty() {
+            policy.targets.only.clone_from(&self.only);
+        }
+        if policy.is_empty() {
+            let why = match &path {
+                Some(path) => format!("{}: the policy has no rule", input::display(path)),
+                None => {
+                    format!("no {CONFIG} here: expected a policy, or options such as --require")
+                }
+            };
+            return Err(io::Error::other(why));
+        }
+        Ok(policy)
+    }
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let policy = args.policy()?;
+    let mut document = Document::start(args.format.get(), &SHAPE)?;
+    // Findings of several looks into one file are there once.
+    let mut found = Document::silent(&SHAPE)?;
+    let mut is_faulty = false;
+    let mut sizes = Vec::new();
+    for path in &args.files {
+        let (code, is_read) = facts(&policy, &args.limits, path, &mut found, true)?;
+        sizes.push(code);
+        is_faulty |= !is_read;
+        if is_read {
+            further(&policy, args, path, &mut found)?;
+        }
+    }
+    if let Some(base) = policy.budget.base.as_ref().filter(|_| policy.budget.growth.is_some()) {
+        let (base, is_read) = facts(&policy, &args.limits, Path::new(base), &mut found, false)?;
+        is_faulty |= !is_read;
+        found.findings(growth(&policy, base, sizes).map(finding))?;
+    }
+    document.take_files(&mut found);
+    let mut seen = HashSet::new();
+    for one in found.take_findings() {
+        if seen.insert((one.code, one.file.clone(), one.message.clone())) {
+            is_faulty |= one.level == Level::Error;
+            document.finding(one)?;
+        }
+    }
+    if args.format.get() == Format::Text {
+        print(document.all_findings(), args.files.len())?;
+    }
+    document.end(if is_faulty { Outcome::Faults } else { Outcome::Clean })
+}
+
+/// Returns what is said about a violation.
+fn finding(one: offload_check::Violation) -> finding::Finding {
+    let level = match one.level {
+        offload_check::Level::Warning => Level::Warning,
+        offload_check::Level::Error => Level::Error,
+    };
+    finding::Finding::error(one.code, &one.file, one.message).with_level(level).with_help(one.help)
+}
+
+/// The images of a file, and what is wrong with it.
+#[derive(Default)]
+struct Listing {
+    name: String,
+    images: Vec<ImageInfo>,
+    complaints: Vec<Complaint>,
+}
+
+impl Visitor for Listing {
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        self.images.push(image.info().clone());
+        Ok(())
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        self.complaints.push(Complaint::new(&self.name, finding));
+        Ok(())
+    }
+}
+
+/// Judges the images of an argument, or only sums them. Returns the bytes of device code, and whether all was read.
+fn facts(
+    policy: &Policy,
+    limits: &Limits,
+    path: &Path,
+    found: &mut Document,
+    judges: bool,
+) -> io::Result<(u64, bool)> {
+    let mut subject = Subject::new(policy, &input::display(path));
+    let has_needs = judges && (policy.needs.driver.is_some() || policy.needs.rocm.is_some());
+    let options = limits.options().with_tables_only(!has_needs).with_check_compressed(has_needs);
+    let list = |file: &Input, threads: Threads| {
+        let mut listing = Listing { name: file.name().to_owned(), ..Listing::default() };
+        let summary = file.walk(limits, &options, threads, &mut listing);
+        (listing, summary)
+    };
+    let inputs = Inputs::find(slice::from_ref(&path.to_owned()));
+    let looked = inputs.look((limits, HEADS), "checking", list, |file, (listing, summary)| {
+        if let Some(seen) = file.passed_over(!listing.images.is_empty(), &summary) {
+            return Ok(seen);
+        }
+        let name = file.name();
+        listing.images.iter().for_each(|image| subject.add_image(name, image));
+        let faults = complaint::report(found, name, &listing.complaints, &summary, |_| None)?;
+        Ok(match &summary {
+            Ok(summary) if summary.images == 0 && summary.no_images().is_err() => {
+                Seen::Unread(summary.format.to_string())
+            }
+            _ => Seen::faults(faults),
+        })
+    })?;
+    let sizes = inputs.files().iter().filter_map(|file| fs::metadata(file.path()).ok());
+    sizes.for_each(|metadata| subject.add_file(metadata.len()));
+    for one in looked.findings(false) {
+        if one.code == UNKNOWN {
+            subject.add_unknown(&one.file, &one.message);
+        } else {
+            found.finding(one)?;
+        }
+    }
+    let (code, is_read) = (subject.device_code(), !looked.is_faulty());
+    if judges {
+        looked.files().iter().for_each(|(name, seen)| found.file(name, seen));
+        found.findings(subject.judge().into_iter().map(finding))?;
+    }
+    Ok((code, is_read))
+}
+
+/// Asks the questions of `match`, `kernels` and `verify`.
+fn further(policy: &Policy, args: &Args, path: &Path, found: &mut Document) -> io::Result<()> {
+    let (files, limits) = ([path.to_owned()], &args.limits);
+    let mut more = Document::silent(&SHAPE)?;
+    if !policy.targets.require.is_empty() {
+        let gpus = policy.targets.require.clone();
+        let question = Question { gpus, kinds: &[], check: false, is_strict: false, limits };
+        let printer = Printer::new(&question, Style::Quiet, &mut more);
+        let (looked, _) = match_gpu::answer(&question, &files, printer)?;
+        more.findings(looked.findings(true))?;
+    }
+    if !policy.kernels.is_empty() {
+        let gate = policy.kernels.iter().fold(KernelGate::new(&[], false), |gate, one| {
+            gate.with_exceptions(&one.rule, &one.allow)
+        });
+        kernels::check(&files, limits, gate, &mut more)?;
+        // A policy is for files of several vendors, which store different numbers.
+        more.soften("kernel/not-stored");
+    }
+    if policy.verify.enabled {
+        let looked = checks::check(&files, false, limits, &mut Sink::silent(&mut more))?;
+        more.findings(looked.findings(false))?;
+    }
+    // The policy says what is done about files that are not understood.
+    found.findings(more.take_findings().into_iter().filter(|one| one.code != UNKNOWN))
+}
+
+/// Prints a line for each finding, and a summary.
+fn print(findings: &[finding::Finding], files: usize) -> io::Result<()> {
+    let mut out = style::stdout();
+    for one in findings {
+        let style = match one.level {
+            Level::Error => ERROR,
+            Level::Warning => WARNING,
+            Level::Note => NOTE,
+        };
+        let (level, code, message) = (one.level.as_str(), one.code, &one.message);
+        let file = if one.file.is_empty() { "all files" } else { &one.file };
+        show!(out, "{HEADING}{file}{HEADING:#}: {style}{level}{style:#}[{code}]: {message}")?;
+        if let Some(help) = &one.help {
+            show!(out, "  help: {help}")?;
+        }
+    }
+    let files = style::files(files);
+    match findings.first() {
+        Some(first) => {
+            let findings = style::count(findings.len(), "finding");
+            show!(out, "{files}: {findings} (offload explain {})", first.code)?;
+        }
+        None => show!(out, "{files}: ok")?,
+    }
+    out.flush()
+}

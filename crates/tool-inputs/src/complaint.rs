@@ -1,0 +1,120 @@
+//! Findings of a walk on standard error, and in documents.
+
+use std::io;
+
+use fat_object::{ErrorKind, Severity, Summary};
+use tool_kit::document::{About, Document};
+use tool_kit::finding::{Finding, Level};
+use tool_kit::report::{self, error, note, warning};
+
+/// Reports what is wrong with a file; returns whether there is an error. Without one, `why` gives the reason why nothing is shown
+/// of the file, which may be an error itself.
+pub fn report(
+    document: &mut Document,
+    file: &str,
+    complaints: &[Complaint],
+    summary: &io::Result<Summary>,
+    why: impl FnOnce(&Summary) -> Option<Result<String, String>>,
+) -> io::Result<bool> {
+    report_all(document, complaints)?;
+    document.about(file, || summary.as_ref().ok().map(about));
+    let why = match summary {
+        Err(reason) => Some(Err(report::reason(reason))),
+        Ok(_) if complaints.iter().any(|one| one.severity == Severity::Error) => return Ok(true),
+        Ok(summary) => why(summary),
+    };
+    match &why {
+        Some(Err(why)) => {
+            if !document.is_silent() {
+                error(&format_args!("{file}: {why}"));
+            }
+            let code = if summary.is_ok() { "file/unknown" } else { "file/error" };
+            document.finding(Finding::error(code, file, why))?;
+        }
+        Some(Ok(why)) => note(&format_args!("{file}: {why}")),
+        None => {}
+    }
+    Ok(why.is_some_and(|why| why.is_err()))
+}
+
+/// Reports findings of a walk.
+pub fn report_all(document: &mut Document, complaints: &[Complaint]) -> io::Result<()> {
+    if !document.is_silent() {
+        complaints.iter().for_each(Complaint::report);
+    }
+    document.findings(complaints.iter().map(Complaint::finding))
+}
+
+/// Returns the size and the format of a file.
+pub fn about(summary: &Summary) -> About {
+    let (size, format) = (summary.size, summary.format.to_string());
+    About { size, format, has_code: summary.images > 0 }
+}
+
+/// Something to say when its turn comes.
+#[derive(Debug)]
+pub struct Complaint {
+    /// The severity.
+    pub severity: Severity,
+    /// The code of the finding.
+    pub code: &'static str,
+    /// The name of the file.
+    pub file: String,
+    /// One sentence.
+    pub text: String,
+}
+
+impl Complaint {
+    /// Creates a finding of a walk.
+    pub fn new(file: &str, finding: &fat_object::Finding) -> Self {
+        let (severity, code) = (finding.severity(), code(finding.error().kind()));
+        Complaint { severity, code, file: file.to_owned(), text: finding.to_string() }
+    }
+
+    /// Creates an error about a file.
+    pub fn error(file: &str, code: &'static str, text: impl Into<String>) -> Self {
+        let (file, text) = (file.to_owned(), text.into());
+        Complaint { severity: Severity::Error, code, file, text }
+    }
+
+    /// Returns the text with the name of the file.
+    pub fn message(&self) -> String {
+        format!("{}: {}", self.file, self.text)
+    }
+
+    /// Returns the finding of a document.
+    pub fn finding(&self) -> Finding {
+        let level = match self.severity {
+            Severity::Warning => Level::Warning,
+            Severity::Error => Level::Error,
+        };
+        Finding::error(self.code, &self.file, &*self.text).with_level(level)
+    }
+
+    /// Prints it.
+    pub fn report(&self) {
+        match self.severity {
+            Severity::Warning => warning(&self.message()),
+            Severity::Error => error(&self.message()),
+        }
+    }
+}
+
+/// Returns the code of findings of a kind.
+pub fn code(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::HostFile => "verify/host-file",
+        ErrorKind::Archive => "verify/archive",
+        ErrorKind::ThinMember | ErrorKind::ThinMemberSize => "verify/thin-member",
+        ErrorKind::Image => "verify/image",
+        ErrorKind::UnknownContents => "verify/unknown-contents",
+        ErrorKind::TrailingData => "verify/trailing-data",
+        ErrorKind::Composition => "verify/composition",
+        ErrorKind::Disagreement => "verify/disagreement",
+        ErrorKind::RepeatedKey => "verify/repeated-key",
+        ErrorKind::Limit | ErrorKind::Names => "verify/limit",
+        ErrorKind::NotRead => "file/unknown",
+        ErrorKind::Io => "file/error",
+        _ => "verify/malformed",
+    }
+}
