@@ -123,9 +123,11 @@ fn documents_have_the_fields_of_their_schemas() {
     let place = tempfile::tempdir().unwrap();
     let at = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
     check("extract", &["extract", "hip.o", "-o", &at("images")]);
-    check("unbundle", &["unbundle", "hip.o", &format!("HIP-gfx1100={}", at("one"))]);
-    let one = format!("HIP-gfx1100={}", at("one"));
-    check("bundle", &["bundle", "-o", &at("two"), "HOST=/dev/null", &one]);
+    let one = format!("hipv4-amdgcn-amd-amdhsa--gfx1100={}", at("one"));
+    check("unbundle", &["unbundle", "hip.o", &one]);
+    let host = "host-x86_64-unknown-linux-gnu-=/dev/null";
+    check("bundle", &["bundle", "-o", &at("two"), host, &one]);
+    assert!(place.path().join("two").exists());
     check("gpus", &["gpus"]);
     check("link", &["link", "--print-plan", "hip.o", "libhip.a"]);
     check("ls", &["ls", "none", "hip.o"]);
