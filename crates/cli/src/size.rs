@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Without this option a row is a kind of bytes of one GPU.
     #[arg(long, value_name = "KEY", conflicts_with_all = ["duplicates", "dead"])]
     by: Option<Key>,
-    /// Print images and kernels that are equal, where they are, and the bytes that copies waste
+    /// Print equal images and kernels, where they are, and the bytes that copies waste
     ///
     /// Images are equal if all their bytes are. Kernels and other functions are equal if they are for the same GPU and have the same
     /// machine code and constants, whatever their names are. Hashes are compared (128-bit XXH3), which do not resist deliberate
@@ -228,7 +228,7 @@ fn print(args: &Args, counted: &[Counted]) -> io::Result<()> {
             for Row { target, name, amount, .. } in &rows {
                 let mut value =
                     json!({ "target": target, "stored": amount.stored, "plain": amount.plain });
-                if !field.is_empty() {
+                if !field.is_empty() && rule.is_none() {
                     value[field] = json!(name);
                 }
                 array.row_of(&one.name, &value)?;

@@ -104,8 +104,7 @@ fn of_elf<Elf: FileHeader<Endian = Endianness>>(
     let mut names = Budget::new(4 * image.len() as u64 + (1 << 16));
     let mut sections = Vec::with_capacity(table.len());
     for section in table.iter() {
-        let name = table.section_name(endian, section).unwrap_or_default();
-        let name = if names.take(name.len() as u64) { name } else { &[] };
+        let name = counted(&mut names, || table.section_name(endian, section).ok());
         let flags = section.sh_flags(endian);
         let has_bytes =
             section.sh_type(endian) != elf::SHT_NULL && !(is_cuda && is_memory_only(name));
@@ -170,6 +169,14 @@ fn of_elf<Elf: FileHeader<Endian = Endianness>>(
     Ok(divided)
 }
 
+/// Reads a name, unless more bytes of names were read than a sound file has.
+fn counted<'a>(left: &mut Budget, name: impl FnOnce() -> Option<&'a [u8]>) -> &'a [u8] {
+    let name = if left.left() > 0 { name().unwrap_or(b"") } else { b"" };
+    // The last name may be longer than what is left.
+    left.spend(name.len() as u64);
+    name
+}
+
 /// Returns a claim to bytes of a section for a function.
 fn part(section: &Section<'_>, at: u64, len: u64, function: Option<usize>) -> Option<Claim<Owner>> {
     let start = section.range.start.checked_add(at)?;
@@ -197,11 +204,8 @@ impl<'a> Functions<'a> {
         for kind in [elf::SHT_SYMTAB, elf::SHT_DYNSYM] {
             let Ok(symbols) = table.symbols(endian, image, kind) else { continue };
             for symbol in symbols.iter().filter(|symbol| symbol.st_type() == elf::STT_FUNC) {
-                let Ok(name) = symbols.symbol_name(endian, symbol) else { continue };
-                if name.is_empty()
-                    || self.names.len() >= MOST_FUNCTIONS
-                    || !names.take(name.len() as u64)
-                {
+                let name = counted(names, || symbols.symbol_name(endian, symbol).ok());
+                if name.is_empty() || self.names.len() >= MOST_FUNCTIONS {
                     continue;
                 }
                 let next = self.names.len();
@@ -240,6 +244,9 @@ impl<'a> Functions<'a> {
         claims: &mut Vec<Claim<Owner>>,
     ) {
         let entry = size_of::<Elf::Sym>() as u64;
+        // Tables of a hostile file share bytes, as names do.
+        let len = image.len() as u64;
+        let (mut symbols_left, mut names_left) = (len / entry, Budget::new(4 * len + (1 << 16)));
         for (header, own) in table.iter().zip(sections) {
             let kind = header.sh_type(endian);
             // Tables of NVIDIA's have types of their own.
@@ -249,6 +256,8 @@ impl<'a> Functions<'a> {
                 continue;
             }
             let len = own.range.end - own.range.start;
+            let Some(left) = symbols_left.checked_sub(len / entry) else { continue };
+            symbols_left = left;
             let count = usize::try_from(len / entry).unwrap_or(0);
             let Ok(symbols) = image.read_slice_at::<Elf::Sym>(own.range.start, count) else {
                 continue;
@@ -257,17 +266,13 @@ impl<'a> Functions<'a> {
             let Some(strings) = sections.get(strings) else { continue };
             let len = strings.range.end - strings.range.start;
             let texts = image.read_bytes_at(strings.range.start, len).unwrap_or_default();
-            // As of the names of sections.
-            let mut left = Budget::new(4 * image.len() as u64 + (1 << 16));
             for (at, symbol) in symbols.iter().enumerate().skip(1) {
                 let section = usize::from(symbol.st_shndx(endian).0);
                 let section = sections.get(section).filter(|_| section > 0);
                 let of_name = usize::try_from(symbol.st_name(endian)).unwrap_or(0);
-                let rest = texts.get(of_name..).unwrap_or_default();
-                let name = rest.split(|byte| *byte == 0).next().unwrap_or_default();
-                if !left.take(name.len() as u64) {
-                    break;
-                }
+                let name = counted(&mut names_left, || {
+                    texts.get(of_name..)?.split(|byte| *byte == 0).next()
+                });
                 let by_name = || {
                     let code = name.strip_suffix(b".kd").unwrap_or(name);
                     self.by_name.get(code).copied()

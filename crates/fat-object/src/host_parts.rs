@@ -3,15 +3,17 @@
 use std::io;
 use std::ops::Range;
 
-use byte_parts::Budget;
 use byte_parts::elf::SHT_LLVM_OFFLOADING;
+use byte_parts::{Budget, Window};
 use object::read::elf::{FileHeader, SectionHeader};
 use object::read::{FileKind, ReadRef};
 use object::{Endianness, Object, ObjectSection, SectionKind, elf};
 
-use crate::context::names_of;
 use crate::host::is_device_section;
 use crate::text::lossy;
+
+/// Sections can share a name. Honest names have fewer bytes than the file.
+const NAMES_FOR_EACH_BYTE: u64 = 4;
 
 /// Sections by which wrappers register device code, also with the eight bytes of a name in PE files.
 const REGISTRATION: [&str; 12] = [
@@ -64,7 +66,7 @@ pub struct HostPart {
 }
 
 /// Returns the headers and sections with bytes of the ELF, COFF, PE or Mach-O file in `window`, in the order of its headers;
-/// `None` of other files, and where headers are malformed. In COFF, PE and Mach-O files, bytes before the first section are headers;
+/// `None` of other files, and where headers are malformed or sections share long names. In COFF, PE and Mach-O files, bytes before the first section are headers;
 /// symbol tables are not sections.
 ///
 /// ```
@@ -87,13 +89,15 @@ pub fn host_parts(
     source: &mut byte_parts::Source<'_>,
     window: &Range<u64>,
 ) -> io::Result<Option<Vec<HostPart>>> {
-    let mut parts = Parts { all: Vec::new(), names: names_of(source.len()) };
+    let mut names = Budget::new(1 << 16);
+    names.grow(Window::new(window).len(), NAMES_FOR_EACH_BYTE);
+    let mut parts = Parts { all: Vec::new(), names };
     let read = source.with_headers(window, |data| match FileKind::parse(data)? {
         FileKind::Elf32 => of_elf::<elf::FileHeader32<Endianness>>(data, &mut parts),
         FileKind::Elf64 => of_elf::<elf::FileHeader64<Endianness>>(data, &mut parts),
         _ => of_other(data, &mut parts),
     })?;
-    Ok(read.ok().map(|()| parts.all))
+    Ok(read.ok().filter(|is_whole| *is_whole).map(|_| parts.all))
 }
 
 /// The parts that were found.
@@ -104,14 +108,14 @@ struct Parts {
 }
 
 impl Parts {
-    /// Adds bytes, unless there are none.
-    fn add(&mut self, name: &[u8], (start, size): (u64, u64), kind: HostPartKind) {
+    /// Adds bytes, unless there are none. Returns `false` if names are too long.
+    fn add(&mut self, name: &[u8], (start, size): (u64, u64), kind: HostPartKind) -> bool {
         // An end too large for a number lies past the end of the file, too.
         let range = start..start.saturating_add(size);
         if !range.is_empty() {
-            let name = if self.names.take(name.len() as u64) { lossy(name) } else { String::new() };
-            self.all.push(HostPart { name, range, kind });
+            self.all.push(HostPart { name: lossy(name), range, kind });
         }
+        self.names.take(name.len() as u64)
     }
 }
 
@@ -133,7 +137,7 @@ fn by_name(name: &[u8]) -> Option<HostPartKind> {
 fn of_elf<'d, Elf: FileHeader<Endian = Endianness>>(
     data: impl ReadRef<'d>,
     parts: &mut Parts,
-) -> object::read::Result<()> {
+) -> object::read::Result<bool> {
     let header = Elf::parse(data)?;
     let endian = header.endian()?;
     let table = header.sections(endian, data)?;
@@ -171,12 +175,14 @@ fn of_elf<'d, Elf: FileHeader<Endian = Endianness>>(
             (None, _) if is(elf::SHF_EXECINSTR) => HostPartKind::Code,
             (None, _) => HostPartKind::Data,
         };
-        parts.add(name, range, kind);
+        if !parts.add(name, range, kind) {
+            return Ok(false);
+        }
     }
-    Ok(())
+    Ok(true)
 }
 
-fn of_other<'d>(data: impl ReadRef<'d>, parts: &mut Parts) -> object::read::Result<()> {
+fn of_other<'d>(data: impl ReadRef<'d>, parts: &mut Parts) -> object::read::Result<bool> {
     let file = object::File::parse(data)?;
     let mut first = None;
     for section in file.sections() {
@@ -190,8 +196,9 @@ fn of_other<'d>(data: impl ReadRef<'d>, parts: &mut Parts) -> object::read::Resu
             SectionKind::Debug | SectionKind::DebugString => HostPartKind::Debug,
             _ => HostPartKind::Data,
         });
-        parts.add(name, range, kind);
+        if !parts.add(name, range, kind) {
+            return Ok(false);
+        }
     }
-    parts.add(b"", (0, first.unwrap_or(0)), HostPartKind::Headers);
-    Ok(())
+    Ok(parts.add(b"", (0, first.unwrap_or(0)), HostPartKind::Headers))
 }

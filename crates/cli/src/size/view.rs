@@ -40,6 +40,7 @@ pub(super) fn table(
     table = table.numbers(["PLAIN"]);
     let mut add = |target: &str, text: &str, amount: Amount| {
         let text = if title == "KERNEL" { demangled(text.as_bytes()) } else { text.into() };
+        let target = if target.is_empty() && text.is_empty() { "-" } else { target };
         let mut cells = vec![target.to_owned(), text.into_owned()];
         cells.truncate(if title.is_empty() { 1 } else { 2 });
         let share = style::percent(amount.stored, whole);
@@ -96,11 +97,17 @@ pub(super) fn copies(
                 out,
                 "  {TARGET}{target}{TARGET:#}{name}: {copies} copies waste {stored}, plain {plain}"
             )?;
-            for copy in it.copies.iter().take(MOST) {
-                show!(out, "    {}", copy.place)?;
+            // Kernels of one image can be equal.
+            let mut places: Vec<_> = it.copies.chunk_by(|a, b| a.place == b.place).collect();
+            let more = places.split_off(places.len().min(MOST)).len();
+            for same in places {
+                let Some(first) = same.first() else { continue };
+                let times =
+                    if same.len() > 1 { format!(" ({} times)", same.len()) } else { String::new() };
+                show!(out, "    {}{times}", first.place)?;
             }
-            if copies > MOST {
-                show!(out, "    and {} more", copies - MOST)?;
+            if more > 0 {
+                show!(out, "    and {more} more")?;
             }
         }
     }
