@@ -67,7 +67,8 @@ pub struct HostPart {
 
 /// Returns the headers and sections with bytes of the ELF, COFF, PE or Mach-O file in `window`, in the order of its headers;
 /// `None` of other files, and where headers are malformed or sections share long names. In COFF, PE and Mach-O files, bytes before the first section are headers;
-/// symbol tables are not sections.
+/// symbol tables are not
+/// sections. A universal file has no parts beside its slices.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -95,6 +96,8 @@ pub fn host_parts(
     let read = source.with_headers(window, |data| match FileKind::parse(data)? {
         FileKind::Elf32 => of_elf::<elf::FileHeader32<Endianness>>(data, &mut parts),
         FileKind::Elf64 => of_elf::<elf::FileHeader64<Endianness>>(data, &mut parts),
+        // Their slices are files.
+        FileKind::MachOFat32 | FileKind::MachOFat64 => Ok(true),
         _ => of_other(data, &mut parts),
     })?;
     Ok(read.ok().filter(|is_whole| *is_whole).map(|_| parts.all))
