@@ -16,6 +16,7 @@ use twox_hash::XxHash3_128;
 use crate::claims::{Claim, apportion, resolve, sized};
 use crate::image::{Divided, divide};
 use crate::kind::{Amount, ByKind, Kind, OF_IMAGES};
+use crate::rows::{Row, Rows};
 
 /// Depths of claims between two containers: the container, parts of a host file in it, entries, images.
 const LEVELS: u32 = 4;
@@ -602,26 +603,6 @@ pub enum By {
     Section,
 }
 
-/// A row of an account.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Row {
-    /// The GPU; `host`, or empty for bytes of no target.
-    pub target: String,
-    /// The kind, the function, the container or the section; empty in rows of a GPU.
-    pub name: String,
-    /// Its bytes.
-    pub amount: Amount,
-}
-
-impl Row {
-    /// Creates a row.
-    #[must_use]
-    pub fn new(target: &str, name: &str, amount: Amount) -> Self {
-        Row { target: target.to_owned(), name: name.to_owned(), amount }
-    }
-}
-
 impl Account {
     /// Returns the size of the file.
     #[must_use]
@@ -663,7 +644,7 @@ impl Account {
     /// Returns the rows in groups, in file order. They add up to the [total](Self::total).
     #[must_use]
     pub fn rows(&self, by: By) -> Vec<Row> {
-        let mut rows = crate::rows::Rows::default();
+        let mut rows = Rows::default();
         for image in &self.images {
             let target = image.target();
             match by {

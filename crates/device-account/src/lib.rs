@@ -39,12 +39,13 @@ mod claims;
 mod copies;
 mod image;
 mod kind;
+mod package;
 mod rows;
 
-pub use account::{Account, Accountant, By, FunctionShare, ImageShare, Row};
+pub use account::{Account, Accountant, By, FunctionShare, ImageShare};
 pub use copies::{Copies, Copy};
 pub use kind::{Amount, Kind};
-pub use rows::Rows;
+pub use rows::{Row, Rows};
 
 /// The code of the README compiles and runs.
 #[cfg(doctest)]

@@ -18,7 +18,7 @@ const MOST: [Line; 24] = [
     ("ccob", [2, 0, 0]),
     ("cli", [7, 6, 1]),
     ("codecs", [5, 0, 1]),
-    ("device-account", [3, 6, 0]),
+    ("device-account", [3, 2, 0]),
     ("device-code", [9, 5, 0]),
     ("device-select", [1, 2, 0]),
     ("drop-ins", [2, 11, 0]),
