@@ -51,6 +51,16 @@ pub(crate) fn formats(ci: &mut Ci) -> Result {
     ci.may_lack(what, end)
 }
 
+/// Accounts of the bytes of published CUDA libraries beside cubloaty.
+pub(crate) fn bytes(ci: &mut Ci) -> Result {
+    run(command("cargo build --release --quiet --locked -p offload-cli --bin offload"))?;
+    let end = run(command(".ci/bytes").arg(ci.workspace.target.join("release")));
+    ci.may_lack(
+        "bytes beside cubloaty: it or a library cannot be downloaded, or there is no pip",
+        end,
+    )
+}
+
 /// Kernels of published libraries beside llvm-readobj and spirv-dis.
 pub(crate) fn kernels(ci: &mut Ci) -> Result {
     need_llvm()?;

@@ -38,6 +38,7 @@ const FILES: &[Question] = &[
     Question("offload", &["match", "--gpu", "gfx906,sm_90", "{}"]),
     Question("offload", &["match", "--json", "--gpu", "gfx906", "{}"]),
     Question("offload", &["kernels", "{}"]),
+    Question("offload", &["size", "--by", "kernel", "{}"]),
     Question("offload", &["diff", "{}", "{}"]),
     Question("offload", &["verify", "{}"]),
     Question("offload", &["extract", "{}", "-o", "{dir}"]),

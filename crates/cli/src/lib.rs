@@ -30,6 +30,7 @@ mod remove;
 mod replace;
 mod select;
 mod shrink;
+mod size;
 mod suggest;
 mod thin;
 mod unbundle;

@@ -15,6 +15,7 @@ pub(crate) const READERS: &[(&str, &str)] = &[
     ("offload", "ls OUT"),
     ("offload", "verify OUT"),
     ("offload", "kernels OUT"),
+    ("offload", "size OUT"),
     ("offload", "diff OUT four"),
     ("offload", "diff four OUT"),
     ("offload", "match --gpu gfx1100 OUT"),
@@ -64,7 +65,7 @@ fn unreadable_inputs_are_errors() {
     ] {
         for &(tool, args) in READERS {
             // These look into all files of a directory.
-            let looks = ["ls", "match", "verify", "kernels", "diff", "extract"];
+            let looks = ["ls", "match", "verify", "kernels", "size", "diff", "extract"];
             if name == "directory" && looks.iter().any(|command| args.starts_with(command)) {
                 continue;
             }

@@ -47,6 +47,7 @@ fn each_file_is_opened_once() {
         "verify IN",
         "match --gpu gfx1100 IN",
         "kernels IN",
+        "size IN",
         "extract IN -o images",
         "thin IN --keep gfx1100 -o out",
         "thin IN --keep gfx1100 --in-place",

@@ -34,6 +34,8 @@ const PRINTERS: &[(&str, &str)] = &[
     ("offload", "ls --json hip.o"),
     ("offload", "match --gpu gfx1100 hip.o"),
     ("offload", "match --gpu gfx1100 --json hip.o"),
+    ("offload", "size hip.o"),
+    ("offload", "size --by kernel --json hip.o"),
     ("offload", "verify hip.o"),
     ("offload", "extract four -o images"),
     ("offload", "extract four --index 1 --stdout"),

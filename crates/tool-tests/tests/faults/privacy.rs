@@ -30,6 +30,7 @@ const NO_WRITERS: &[&str] = &[
     "ls",
     "match",
     "kernels",
+    "size",
     "diff",
     "doctor",
     "gpus",

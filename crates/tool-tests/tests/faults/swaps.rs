@@ -69,6 +69,7 @@ const COMMANDS: &[&str] = &[
     "extract env -o images",
     "match -j1 --gpu gfx1100 env",
     "kernels -j1 env",
+    "size -j1 env",
     "ls -j1 --formats env/a env",
 ];
 

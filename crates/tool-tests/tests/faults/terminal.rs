@@ -39,6 +39,8 @@ const READERS: &[(&str, &str)] = &[
     ("offload", "match --gpu gfx906 --gpu sm_80 FILE"),
     ("offload", "match --gpu gfx906 --json FILE"),
     ("offload", "kernels FILE"),
+    ("offload", "size FILE"),
+    ("offload", "size --duplicates FILE"),
     ("offload", "kernels --json FILE"),
     ("offload", "diff FILE hip.o"),
     ("offload", "diff --json hip.o FILE"),

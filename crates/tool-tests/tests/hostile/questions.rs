@@ -160,6 +160,7 @@ pub fn questions(file: &Hostile) -> Vec<Question> {
     offload("offload ls", &["ls", "--json", "--formats", "input"], Answer::Rows);
     offload("offload verify", &["verify", "input"], Answer::Status);
     offload("offload kernels", &["kernels", "input"], Answer::Status);
+    offload("offload size", &["size", "--by", "kernel", "input"], Answer::Status);
     // As stored: the truth concerns bytes of the file.
     offload("offload extract", &["extract", "input", "-o", "out", "--as-stored"], Answer::Numbered);
     offload("offload match", &["match", "--gpu", "gfx906", "input"], Answer::Status);

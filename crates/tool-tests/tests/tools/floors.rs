@@ -38,7 +38,7 @@ const FLOORS: [(&str, &[Line]); 9] = [
         "second",
         &[("wrapper-ir", None), ("fat-object", None), ("object-edit", Some(&["byte-parts"]))],
     ),
-    ("third", &[("device-select", None), ("hda-archive", None)]),
+    ("third", &[("device-select", None), ("device-account", None), ("hda-archive", None)]),
     (
         "fourth",
         &[

@@ -1,0 +1,272 @@
+//! `offload size`: where the bytes of files go.
+
+mod view;
+
+use std::io::{self, SeekFrom};
+use std::path::PathBuf;
+
+use device_account::{Account, Accountant, Amount, By, Copies, Row, Rows};
+use device_select::{Rule, Wanted};
+use fat_object::{ImageInfo, Severity, Summary};
+use gpu_packages::{Zip, ZipMember};
+use serde_json::json;
+
+use crate::suggest;
+use tool_inputs::complaint::{self, Complaint};
+use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::limits::Limits;
+use tool_kit::document::{Document, Shape};
+use tool_kit::format::ListFormat;
+use tool_kit::looked::Seen;
+use tool_kit::parallel::Threads;
+use tool_kit::store::Keep;
+use tool_kit::{Outcome, report, style};
+
+/// Show where the bytes of files go: by GPU, kind, kernel or package
+///
+/// Each byte of a file is in one row, and the rows add up to the size of the file. SIZE is the number of bytes in the file, PLAIN the
+/// number of bytes that are not compressed. Compressed data is decompressed; its bytes in the file are apportioned to what is in it.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Files to read, or directories; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Choose what a row is
+    ///
+    /// Without this option a row is a kind of bytes of one GPU.
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["duplicates", "dead"])]
+    by: Option<Key>,
+    /// Print equal images and kernels, where they are, and the bytes that copies waste
+    ///
+    /// Images are equal if all their bytes are. Kernels and other functions are equal if they are for the same GPU and have the same
+    /// machine code and constants, whatever their names are. Hashes are compared (128-bit XXH3), which do not resist deliberate
+    /// collisions. Wasted bytes are those of all copies but the largest one. Copies in different files count, too.
+    #[arg(long, conflicts_with = "dead")]
+    duplicates: bool,
+    /// Print images that none of these GPUs loads. Repeatable
+    ///
+    /// These are the images that `thin --keep` with the same GPUs removes.
+    #[arg(long, value_name = "GPU,...", value_delimiter = ',', value_parser = suggest::wanted)]
+    dead: Vec<Wanted>,
+    /// Print the N largest rows of each table, and one for the others
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+    #[command(flatten)]
+    format: ListFormat,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// Keys of `--by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Key {
+    /// The GPU
+    Target,
+    /// The kind of bytes
+    Kind,
+    /// The kernel, or another function with code of its own
+    Kernel,
+    /// The package, or the file
+    Package,
+    /// The innermost container
+    Container,
+    /// The section of the host file
+    Section,
+}
+
+const SHAPE: Shape = Shape::new("size", "rows", "file target stored plain");
+const BY_KIND: Shape = Shape { columns: "file target kind stored plain", ..SHAPE };
+const BY_KERNEL: Shape = Shape { columns: "file target kernel stored plain", ..SHAPE };
+const BY_CONTAINER: Shape = Shape { columns: "file target container stored plain", ..SHAPE };
+const BY_SECTION: Shape = Shape { columns: "file target section stored plain", ..SHAPE };
+const COPIES: Shape = Shape { columns: "target kernel stored plain places", ..SHAPE };
+
+impl Args {
+    fn shape(&self) -> &'static Shape {
+        match self.by {
+            _ if self.duplicates => &COPIES,
+            _ if !self.dead.is_empty() => &SHAPE,
+            Some(Key::Target | Key::Package) => &SHAPE,
+            None | Some(Key::Kind) => &BY_KIND,
+            Some(Key::Kernel) => &BY_KERNEL,
+            Some(Key::Container) => &BY_CONTAINER,
+            Some(Key::Section) => &BY_SECTION,
+        }
+    }
+
+    /// Returns the rows of accounts, and the column of their names: in tables, and in JSON.
+    fn rows(&self) -> (By, &'static str, &'static str) {
+        match self.by {
+            None => (By::TargetAndKind, "KIND", "kind"),
+            Some(Key::Target | Key::Package) => (By::Target, "", ""),
+            Some(Key::Kind) => (By::Kind, "KIND", "kind"),
+            Some(Key::Kernel) => (By::Function, "KERNEL", "kernel"),
+            Some(Key::Container) => (By::Container, "CONTAINER", "container"),
+            Some(Key::Section) => (By::Section, "SECTION", "section"),
+        }
+    }
+}
+
+/// A file, or a package with the accounts of its members.
+struct Counted {
+    name: String,
+    size: u64,
+    rows: Rows,
+    accounts: Vec<(String, Account)>,
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let inputs = Inputs::find(&args.files);
+    let mut document = Document::start(args.format.get(), args.shape())?;
+    let mut counted: Vec<Counted> = Vec::new();
+    let count = |file: &Input, threads| count(args, file, threads);
+    let limits = (&args.limits, Keep::All);
+    let looked = inputs.look(limits, "counting", count, |file, result| {
+        let (account, summary) = match result {
+            Ok(counted) => counted,
+            Err(error) => {
+                report::error(&format_args!("{}: {}", file.name(), report::reason(&error)));
+                return Ok(Seen::Faults);
+            }
+        };
+        document.about(file.name(), || Some(complaint::about(&summary)));
+        let is_empty = account.images().is_empty();
+        if let Some(seen) = file.passed_over(!is_empty, &Ok(summary)) {
+            return Ok(seen);
+        }
+        for finding in account.findings() {
+            let complaint = Complaint::new(file.name(), finding);
+            complaint.report();
+            document.finding(complaint.finding())?;
+        }
+        if account.shared() > 0 {
+            let shared = style::size(account.shared());
+            report::note(&format_args!(
+                "{}: {shared} belong to several sections or containers: the first has them",
+                file.name()
+            ));
+        }
+        let faulty = account.findings().iter().any(|one| one.severity() == Severity::Error);
+        let name = file.package().unwrap_or(file.name());
+        if counted.last().is_none_or(|last| last.name != name) {
+            let (name, rows) = (name.to_owned(), Rows::default());
+            counted.push(Counted { name, size: account.size(), rows, accounts: Vec::new() });
+        }
+        if let Some(last) = counted.last_mut() {
+            last.accounts.push((file.name().to_owned(), account));
+        }
+        Ok(Seen::faults(faulty))
+    })?;
+    for one in &mut counted {
+        let package = one.accounts.iter().any(|(name, _)| *name != one.name);
+        match inputs.files().iter().find(|file| package && file.name() == one.name) {
+            Some(file) => one.sum_of_package(args, file)?,
+            None => one.accounts.iter().for_each(|(_, account)| {
+                one.rows.add_all(&account.rows(args.rows().0), account.size());
+            }),
+        }
+    }
+    print(args, &counted, &mut document)?;
+    let outcome = document.looked(looked, false)?;
+    document.end(outcome)
+}
+
+fn count(args: &Args, file: &Input, threads: Threads) -> io::Result<(Account, Summary)> {
+    let is_wanted = args.duplicates || args.by == Some(Key::Kernel);
+    let mut accountant = Accountant::new().with_functions(is_wanted);
+    let summary = file.walk(&args.limits, &args.limits.options(), threads, &mut accountant)?;
+    let account = file.with_reader(args.limits.max_input, |reader| accountant.finish(reader))?;
+    Ok((account, summary))
+}
+
+impl Counted {
+    /// Sums the members of a package.
+    fn sum_of_package(&mut self, args: &Args, file: &Input) -> io::Result<()> {
+        let (size, zip) = file.with_reader(args.limits.max_input, |reader| {
+            Ok((reader.seek(SeekFrom::End(0))?, Zip::read(&mut *reader).ok()))
+        })?;
+        self.size = size;
+        let amount = |member: &ZipMember| Amount::new(member.stored_size(), member.size());
+        let members: Option<Vec<_>> = zip.as_ref().map(|zip| {
+            zip.members().iter().map(|member| (member.name(), amount(member))).collect()
+        });
+        let accounts = self.accounts.iter().map(|(name, account)| {
+            let path = name.strip_prefix(&*self.name).and_then(|path| path.strip_prefix(':'));
+            (path.unwrap_or(name).as_bytes(), account)
+        });
+        self.rows.add_package(args.rows().0, size, members.as_deref(), accounts);
+        Ok(())
+    }
+
+    /// Returns the images that no GPU of a rule loads, by their targets.
+    fn dead(&self, rule: &Rule) -> Rows {
+        let mut rows = Rows::default();
+        for (_, account) in &self.accounts {
+            let images: Vec<ImageInfo> =
+                account.images().iter().map(|image| image.info.clone()).collect();
+            let gone = rule.decide(&images).go;
+            let is_gone = |index| gone.iter().any(|image| image.index() == index);
+            for image in account.images().iter().filter(|image| is_gone(image.info.index())) {
+                rows.add(&image.target(), "", image.amount());
+            }
+        }
+        rows
+    }
+}
+
+fn print(args: &Args, counted: &[Counted], document: &mut Document) -> io::Result<()> {
+    let (_, title, field) = args.rows();
+    let mut out = style::stdout();
+    let mut all = Rows::default();
+    let total = counted.iter().map(|one| one.size).sum();
+    if args.duplicates {
+        let files = counted.iter().flat_map(|one| &one.accounts);
+        let copies = Copies::find(files.map(|(name, account)| (&**name, account)));
+        if document.is_text() {
+            return view::copies(&mut out, &copies, total, args.top);
+        }
+        return copies.iter().try_for_each(|one| {
+            let places: Vec<_> = one.copies.iter().map(|copy| &copy.place).collect();
+            let (wasted, kernel) = (one.wasted(), &one.function);
+            document.row(&json!({ "target": one.target, "kernel": kernel, "places": places,
+                "stored": wasted.stored, "plain": wasted.plain }))
+        });
+    }
+    let rule = (!args.dead.is_empty()).then(|| Rule::keep(args.dead.clone()));
+    for one in counted {
+        let dead = rule.as_ref().map(|rule| one.dead(rule));
+        let rows = dead.as_ref().unwrap_or(&one.rows).all();
+        let rows = match args.by {
+            Some(Key::Package) => {
+                vec![Row::new("", &one.name, rows.iter().map(|row| row.amount).sum())]
+            }
+            _ => rows.to_vec(),
+        };
+        rows.iter().for_each(|row| all.add(&row.target, &row.name, row.amount));
+        if !document.is_text() {
+            for Row { target, name, amount, .. } in &rows {
+                let mut value =
+                    json!({ "target": target, "stored": amount.stored, "plain": amount.plain });
+                if !field.is_empty() && rule.is_none() {
+                    value[field] = json!(name);
+                }
+                document.row_of(&one.name, &value)?;
+            }
+        } else if args.by != Some(Key::Package) {
+            let is_dead = rule.is_some();
+            view::table(&mut out, (&one.name, one.size), &rows, title, (is_dead, args.top))?;
+        }
+    }
+    if !document.is_text() {
+        return Ok(());
+    }
+    let (files, is_dead) = (style::files(counted.len()), rule.is_some());
+    if args.by == Some(Key::Package) {
+        view::table(&mut out, (&files, total), all.all(), "PACKAGE", (false, args.top))
+    } else if counted.len() > 1 {
+        let name = format!("all {files}");
+        view::table(&mut out, (&name, total), all.all(), title, (is_dead, args.top))
+    } else {
+        Ok(())
+    }
+}
