@@ -45,7 +45,9 @@ pub(super) fn table(
         cells.truncate(if title.is_empty() { 1 } else { 2 });
         let share = style::percent(amount.stored, whole);
         let bar = style::bar(amount.stored, whole);
-        cells.extend([size(amount.stored), share, bar, size(amount.plain)]);
+        // Empty where nothing is compressed.
+        let plain = Some(amount.plain).filter(|&plain| plain != amount.stored);
+        cells.extend([size(amount.stored), share, bar, plain.map_or_else(String::new, size)]);
         table.row(&cells);
     };
     let shown = top.unwrap_or(sorted.len()).min(sorted.len());
