@@ -160,7 +160,7 @@ fn link(args: &Args, plan: &Plan<'_>, sources: &[Payload], output: &Path) -> io:
         let text = error.to_string();
         let is_missing = text.contains("Unable to find '");
         let advice = || io::Error::other(format!("{text}; --print-plan needs no other program"));
-        if is_missing { advice() } else { error.into() }
+        if is_missing { advice() } else { error }
     })?;
     let host = args.host_triple.clone().unwrap_or_else(wrapper::host_triple);
     let mut options =

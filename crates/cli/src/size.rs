@@ -2,14 +2,17 @@
 
 mod view;
 
+use std::collections::HashMap;
 use std::io::{self, SeekFrom};
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
+use byte_parts::ReadSeek;
 use device_account::{Account, Accountant, Amount, By, Copies, Row, Rows};
 use device_select::{Rule, Wanted};
 use fat_object::{ImageInfo, Severity, Summary};
 use gpu_packages::{Zip, ZipMember};
-use serde_json::json;
+use serde_json::{Map, json};
 
 use crate::suggest;
 use tool_inputs::complaint::{self, Complaint};
@@ -119,7 +122,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let inputs = Inputs::find(&args.files);
     let mut document = Document::start(args.format.get(), args.shape())?;
     let mut counted: Vec<Counted> = Vec::new();
-    let count = |file: &Input, threads| count(args, file, threads);
+    let packages = Packages::default();
+    let count = |file: &Input, threads| {
+        packages.add(file)?;
+        count(args, file, threads)
+    };
     let limits = (&args.limits, Keep::All);
     let looked = inputs.look(limits, "counting", count, |file, result| {
         let (account, summary) = match result {
@@ -157,10 +164,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         }
         Ok(Seen::faults(faulty))
     })?;
+    let packages = packages.0.into_inner().unwrap_or_else(PoisonError::into_inner);
     for one in &mut counted {
-        let package = one.accounts.iter().any(|(name, _)| *name != one.name);
-        match inputs.files().iter().find(|file| package && file.name() == one.name) {
-            Some(file) => one.sum_of_package(args, file)?,
+        match packages.get(&one.name) {
+            Some(package) => one.sum_of_package(args, package),
             None => one.accounts.iter().for_each(|(_, account)| {
                 one.rows.add_all(&account.rows(args.rows().0), account.size());
             }),
@@ -169,6 +176,29 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     print(args, &counted, &mut document)?;
     let outcome = document.looked(looked, false)?;
     document.end(outcome)
+}
+
+/// Packages by their names: the size, and what is in a zip file.
+#[derive(Default)]
+struct Packages(Mutex<HashMap<String, (u64, Option<Zip>)>>);
+
+impl Packages {
+    /// Adds the package of a member, unless it is known.
+    fn add(&self, member: &Input) -> io::Result<()> {
+        let Some(package) = member.package() else { return Ok(()) };
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.contains_key(package) {
+            return Ok(());
+        }
+        let read = |reader: &mut dyn ReadSeek| {
+            let size = reader.seek(SeekFrom::End(0))?;
+            Ok((size, Zip::read(reader).ok()))
+        };
+        if let Some(found) = member.with_package(read) {
+            known.insert(package.to_owned(), found?);
+        }
+        Ok(())
+    }
 }
 
 fn count(args: &Args, file: &Input, threads: Threads) -> io::Result<(Account, Summary)> {
@@ -181,11 +211,8 @@ fn count(args: &Args, file: &Input, threads: Threads) -> io::Result<(Account, Su
 
 impl Counted {
     /// Sums the members of a package.
-    fn sum_of_package(&mut self, args: &Args, file: &Input) -> io::Result<()> {
-        let (size, zip) = file.with_reader(args.limits.max_input, |reader| {
-            Ok((reader.seek(SeekFrom::End(0))?, Zip::read(&mut *reader).ok()))
-        })?;
-        self.size = size;
+    fn sum_of_package(&mut self, args: &Args, (size, zip): &(u64, Option<Zip>)) {
+        self.size = *size;
         let amount = |member: &ZipMember| Amount::new(member.stored_size(), member.size());
         let members: Option<Vec<_>> = zip.as_ref().map(|zip| {
             zip.members().iter().map(|member| (member.name(), amount(member))).collect()
@@ -194,8 +221,7 @@ impl Counted {
             let path = name.strip_prefix(&*self.name).and_then(|path| path.strip_prefix(':'));
             (path.unwrap_or(name).as_bytes(), account)
         });
-        self.rows.add_package(args.rows().0, size, members.as_deref(), accounts);
-        Ok(())
+        self.rows.add_package(args.rows().0, *size, members.as_deref(), accounts);
     }
 
     /// Returns the images that no GPU of a rule loads, by their targets.
@@ -245,11 +271,13 @@ fn print(args: &Args, counted: &[Counted], document: &mut Document) -> io::Resul
         rows.iter().for_each(|row| all.add(&row.target, &row.name, row.amount));
         if !document.is_text() {
             for Row { target, name, amount, .. } in &rows {
-                let mut value =
-                    json!({ "target": target, "stored": amount.stored, "plain": amount.plain });
+                let mut value = Map::new();
+                value.insert("target".to_owned(), json!(target));
                 if !field.is_empty() && rule.is_none() {
-                    value[field] = json!(name);
+                    value.insert(field.to_owned(), json!(name));
                 }
+                value.insert("stored".to_owned(), json!(amount.stored));
+                value.insert("plain".to_owned(), json!(amount.plain));
                 document.row_of(&one.name, &value)?;
             }
         } else if args.by != Some(Key::Package) {

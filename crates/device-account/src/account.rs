@@ -177,7 +177,7 @@ impl Accountant {
     }
 
     /// Goes on in the data that bitcode embeds, if the location says so: its container does not.
-    fn into_bitcode(&mut self, location: Location) {
+    fn enter_bitcode(&mut self, location: Location) {
         let level = self.level();
         if !matches!(location, Location::Bitcode(_)) || level.is_bitcode || level.is_elsewhere {
             return;
@@ -235,7 +235,7 @@ impl Accountant {
     /// Claims the bytes of an image.
     fn add_image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         let info = image.info();
-        self.into_bitcode(image.location());
+        self.enter_bitcode(image.location());
         let level = self.level();
         let (start, own) = (image.location().offset(), image.compression());
         let stored = own.map_or(image.size(), |own| own.stored_size());
@@ -413,7 +413,7 @@ impl Rest {
 
 impl Visitor for Accountant {
     fn opens(&mut self, container: &Container) -> Enter {
-        self.into_bitcode(container.location());
+        self.enter_bitcode(container.location());
         let level = self.level();
         if level.is_elsewhere || matches!(container.location(), Location::ThinMember(_)) {
             return Enter::Skip;

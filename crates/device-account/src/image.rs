@@ -8,7 +8,7 @@ use device_code::FileFormat;
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use object::read::{FileKind, ReadRef};
 use object::{Endianness, elf};
-use twox_hash::XxHash3_128;
+use twox_hash::{XxHash3_64, XxHash3_128};
 
 use crate::claims::{Claim, resolve, sized};
 use crate::kind::{ByKind, Kind};
@@ -153,8 +153,9 @@ fn of_elf<Elf: FileHeader<Endian = Endianness>>(
             && let Ok(bytes) = image.read_bytes_at(range.start, len)
         {
             // The hash before is the seed of the next one.
-            let (low, high) = hash.map_or((0, 0), |hash| (hash as u64, (hash >> 64) as u64));
-            *hash = Some(XxHash3_128::oneshot_with_seed(low ^ high.rotate_left(1), bytes));
+            let before = hash.map_or([0; 16], u128::to_le_bytes);
+            let seed = XxHash3_64::oneshot(&before);
+            *hash = Some(XxHash3_128::oneshot_with_seed(seed, bytes));
         }
     });
     let named = functions.names.into_iter().zip(all);

@@ -78,8 +78,13 @@ impl FromStr for Bytes {
         let bytes = number(digits.trim()).zip(shift).map(|(n, shift)| n * f64::from(1u32 << shift));
         // Numbers of up to 53 bits are exact.
         let bytes = bytes.filter(|bytes| *bytes < (1u64 << 53) as f64);
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a whole part of at most 53 bits"
+        )]
+        let bytes = bytes.map(|bytes| Bytes(bytes as u64));
         bytes
-            .map(|bytes| Bytes(bytes as u64))
             .ok_or_else(|| format!("'{text}' is not a size: expected one such as 200M, 1.5G, 4096"))
     }
 }

@@ -44,7 +44,7 @@ mod tests {
         ] {
             assert_eq!(verbatim(Path::new(path)), Path::new(long));
         }
-        assert!(super::path(Path::new("no such file")).is_err());
-        assert_eq!(super::path(Path::new(".")).unwrap(), fs::canonicalize(".").unwrap());
+        assert!(path(Path::new("no such file")).is_err());
+        assert_eq!(path(Path::new(".")).unwrap(), fs::canonicalize(".").unwrap());
     }
 }

@@ -61,9 +61,9 @@ pub(super) fn table(
     let all = rows.iter().map(|row| row.amount).sum();
     let text = if is_part { "loaded by none of these GPUs" } else { "all" };
     if title.is_empty() || is_part {
-        add(text, "", all)
+        add(text, "", all);
     } else {
-        add("", text, all)
+        add("", text, all);
     }
     table.print(out, "  ", style::terminal_width())?;
     out.flush()

@@ -1,5 +1,13 @@
 //! Each byte of a file belongs to one row, whatever the file is.
 
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, and says where"
+)]
+
 use std::fs;
 use std::io::{self, Cursor};
 use std::path::Path;

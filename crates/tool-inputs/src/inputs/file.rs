@@ -284,6 +284,23 @@ impl Input {
         }
     }
 
+    /// Reads something of the package that a member lies in, while the member is looked into; `None` for another file.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `read`.
+    pub fn with_package<T>(
+        &self,
+        read: impl FnOnce(&mut dyn ReadSeek) -> io::Result<T>,
+    ) -> Option<io::Result<T>> {
+        match (&self.origin, &self.opened) {
+            (Origin::Member { package: Some(_), .. }, Some(Ok(opened))) => {
+                Some(read(&mut opened.reader()))
+            }
+            _ => None,
+        }
+    }
+
     /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is not
     /// one.
     pub fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 #![allow(
+    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     clippy::single_range_in_vec_init,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{data, llvm_command, offload, printed, stdout};
+use crate::common::{data, llvm_command, offload, printed};
 
 /// The needs of all images of a file, as `SOFTWARE SINCE: WHAT`, each once.
 fn needs(file: &std::path::Path) -> Vec<String> {

@@ -95,6 +95,8 @@ const COMMANDS: &[(&str, &[&str])] = &[
     ("edit", &["thin", "--keep", "gfx1100", "--allow-missing", "--allow-empty", "--dry-run"]),
     ("compress", &["compress", "--dry-run"]),
     ("decompress", &["decompress", "--dry-run"]),
+    ("size", &["size"]),
+    ("size", &["size", "--duplicates"]),
     ("shrink", &["shrink", "--gpu", "gfx1100", "--plan"]),
 ];
 

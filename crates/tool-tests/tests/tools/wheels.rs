@@ -122,7 +122,7 @@ fn members_are_looked_into() {
         place.succeeds(&["verify", "foo.whl"]),
         "foo.whl: ok, wheel, 5 members, 4 with the recorded hash\n\
          foo.whl:foo/hip.o: ok, 5 images in 1 container\n\
-         foo.whl:foo/library/cuda.o: ok, 3 images in 1 container\n"
+         foo.whl:foo/library/cuda.o: ok, 3 images in 1 container\n3 files: ok\n"
     );
     assert_eq!(
         place.succeeds(&["match", "--gpu", "gfx1100,sm_86", "foo.whl"]),
