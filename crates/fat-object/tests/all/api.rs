@@ -80,7 +80,7 @@ fn listings_can_be_serialized() {
             "{{\"format\":\"bundle\",\"size\":93,\"images\":[{{\"index\":0,\"path\":[\"bundle:0\"],\
              \"container\":\"bundle\",\"kind\":\"hip\",\"triple\":\"amdgcn-amd-amdhsa\",\
              \"target\":\"gfx906\",\"id\":\"hip-amdgcn-amd-amdhsa--gfx906\",\"offset\":85,\
-             \"offset_in_container\":85,\"size\":4,\"stored_size\":4,\"compression\":null,\
+             \"offset_in_container\":85,\"size\":4,\"stored_size\":4,\"stored_estimate\":4,\"compression\":null,\
              \"image_format\":\"bitcode\"}}],\"findings\":[{{\"severity\":\"error\",\"path\":[],\
              \"offset\":89,\"message\":{message}}}]}}"
         )
