@@ -9,6 +9,7 @@ use serde::Serialize;
 use target_id::near::{did_you_mean, target_ids};
 
 use crate::compression::Compression;
+use crate::suggest::bundled;
 use drop_ins::bundler::{self, BundleJob, FileType, Mode, Notes, Reading};
 use tool_kit::arguments::{split, usage};
 use tool_kit::document::{Document, Shape};
@@ -25,7 +26,7 @@ use tool_kit::{Outcome, input, report, style};
 /// Bundle code objects, as clang-offload-bundler does
 ///
 /// Each entry is a bundle entry ID and the file with the code: kind (host, hip, hipv4, openmp), triple and target
-/// ID. A target ID alone is code for HIP or CUDA: gfx906 is hipv4-amdgcn-amd-amdhsa--gfx906. Entries keep their order.
+/// ID. A target ID alone is code for HIP: gfx906 is hipv4-amdgcn-amd-amdhsa--gfx906. Entries keep their order.
 /// IDs are written in canonical form. Kinds other than HIP need an entry for the
 /// host, usually the first; it may be empty (/dev/null).
 #[derive(Debug, clap::Args)]
@@ -89,8 +90,9 @@ fn bundle(args: &Args) -> Result<Report, Failure> {
     let entries = args.entries.iter().map(split).collect::<Result<Vec<_>, _>>()?;
     let (mut typed, files): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
     for id in &mut typed {
-        let whole = str::from_utf8(id).ok().and_then(EntryId::of_code_for);
-        *id = whole.map_or_else(|| std::mem::take(id), String::into_bytes);
+        if let Ok(text) = str::from_utf8(id) {
+            *id = bundled(text, "`offload fatbin` packs it")?.into_bytes();
+        }
     }
     let ids = bundler::targets(&typed, Mode::Bundle, Reading::TargetId)
         .map_err(|fault| format!("{fault}{}", did_you_mean(&meant(&typed))))?;

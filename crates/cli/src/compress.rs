@@ -87,6 +87,9 @@ impl How {
             let version = version.transpose()?;
             Ok::<_, String>(version.zip(need).map(|(version, need)| version < need.since()))
         };
+        if older(&args.for_rocm, Software::Rocm, Need::of_compressed_bundle(2))? == Some(true) {
+            return Err("--for-rocm: releases before 6.2 read no compressed bundles".to_owned());
+        }
         let is_older = older(&args.for_rocm, Software::Rocm, Need::of_compressed_bundle(3))?;
         let fatbinaries = match older(&args.for_driver, Software::Driver, Some(Need::of_zstd()))? {
             None => FatbinaryCodec::ByAge,
@@ -128,13 +131,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         }
     }
     let least = least.map_or_else(|| "more".to_owned(), |least| format!("{least} bytes"));
-    let advice = if how.fatbinaries != FatbinaryCodec::Zstd {
-        "; fatbinaries are smaller with --for-driver 550"
-    } else {
-        "; `offload thin` removes code for other GPUs"
-    };
+    let advice = "`offload thin` removes code for other GPUs";
     report::error(&format_args!(
-        "--budget: {least} at least, which exceeds {budget} bytes{advice}"
+        "--budget: {least} is the smallest size that was found, which exceeds {budget} bytes; {advice}"
     ));
     Ok(Outcome::Faults)
 }

@@ -19,6 +19,7 @@ use tool_inputs::complaint::{self, Complaint};
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_kit::document::{Document, Shape};
+use tool_kit::finding::Finding;
 use tool_kit::format::ListFormat;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
@@ -119,7 +120,7 @@ struct Counted {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let inputs = Inputs::find(&args.files);
+    let inputs = Inputs::find(&args.files).once();
     let mut document = Document::start(args.format.get(), args.shape())?;
     let mut counted: Vec<Counted> = Vec::new();
     let packages = Packages::default();
@@ -132,7 +133,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         let (account, summary) = match result {
             Ok(counted) => counted,
             Err(error) => {
-                report::error(&format_args!("{}: {}", file.name(), report::reason(&error)));
+                let reason = report::reason(&error);
+                report::error(&format_args!("{}: {reason}", file.name()));
+                document.finding(Finding::error("file/error", file.name(), reason))?;
                 return Ok(Seen::Faults);
             }
         };

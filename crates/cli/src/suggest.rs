@@ -1,5 +1,6 @@
 //! Names of devices and targets as typed, and why they are none.
 
+use bundle_format::EntryId;
 use device_select::{Device, NotADevice, Wanted};
 use target_id::near::did_you_mean;
 
@@ -16,6 +17,21 @@ pub(crate) fn wanted(typed: &str) -> Result<Wanted, String> {
 /// Reads a target, for destructive commands.
 pub(crate) fn known(typed: &str) -> Result<Wanted, String> {
     Wanted::parse_known(typed).map_err(|reason| not_wanted(typed, &reason))
+}
+
+/// Returns the bundle entry ID of HIP for a target ID alone; any other text as it is.
+///
+/// # Errors
+///
+/// It is a target ID of CUDA, whose code is in no bundle.
+pub(crate) fn bundled(typed: &str, instead: &str) -> Result<String, String> {
+    match EntryId::of_code_for(typed) {
+        Some(id) if id.starts_with("cuda-") => {
+            Err(format!("'{typed}': bundles hold no code for CUDA; {instead}"))
+        }
+        Some(id) => Ok(id),
+        None => Ok(typed.to_owned()),
+    }
 }
 
 fn not_wanted(typed: &str, reason: &NotADevice) -> String {

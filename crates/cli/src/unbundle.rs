@@ -13,6 +13,7 @@ use fat_object::{ContainerKind, Finding, Image, Severity, Visitor};
 use serde::Serialize;
 use target_id::near::did_you_mean;
 
+use crate::suggest::bundled;
 use tool_inputs::complaint::Complaint;
 use tool_inputs::limits::{Limits, walk_open};
 use tool_kit::arguments::{split, usage};
@@ -148,7 +149,7 @@ impl Wanted {
     fn parse(argument: &OsString) -> Result<Self, String> {
         let (id, output) = split(argument)?;
         let id = String::from_utf8_lossy(&id);
-        let id = EntryId::of_code_for(&id).unwrap_or_else(|| id.into_owned());
+        let id = bundled(&id, "`offload extract --target` writes it")?;
         let id = EntryId::parse(&id).map_err(|error| error.to_string())?;
         if !id.kind().is_bundler_kind() {
             let near = did_you_mean(EntryId::near(id.as_str()).as_slice());

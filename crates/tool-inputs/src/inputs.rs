@@ -3,6 +3,7 @@
 mod file;
 mod work;
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,7 +21,7 @@ use tool_kit::opened::MaxInput;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::store::Keep;
-use tool_kit::{input, real, report, wildcards};
+use tool_kit::{input, real, report, style, wildcards};
 use work::{Looking, Scope};
 
 /// The most directories that cannot be read and are named: a user who lists all files may read few of them.
@@ -70,6 +71,23 @@ impl Inputs {
             report::error(&format_args!("{more} more directories cannot be read"));
         }
         found
+    }
+
+    /// Leaves out files that were named before, under this name or another, with a note: sums count each file once.
+    pub fn once(mut self) -> Self {
+        let before = self.files.len();
+        let mut seen = HashSet::new();
+        self.files.retain(|file| match file.identity() {
+            Err(None) => true,
+            _ if file.is_member() => true,
+            identity => seen.insert(identity),
+        });
+        let again = before - self.files.len();
+        if again > 0 {
+            let files = style::files(again);
+            report::note(&format_args!("{files} left out: other names of files that are there"));
+        }
+        self
     }
 
     /// Sets the words for what is looked for in directories: a note says that it is not there.

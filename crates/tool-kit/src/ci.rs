@@ -50,7 +50,7 @@ struct Log<R> {
 }
 
 /// Writes a log of one run.
-pub(crate) fn sarif(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()> {
+pub(crate) fn sarif(out: &mut dyn Write, findings: &[Finding], all: &str) -> io::Result<()> {
     let mut codes: Vec<&str> = findings.iter().map(|finding| finding.code).collect();
     codes.sort_unstable();
     codes.dedup();
@@ -64,13 +64,14 @@ pub(crate) fn sarif(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()>
             Some(help) => format!("{message} ({help})"),
             None => message.clone(),
         };
+        // GitHub takes no log in which a result has no place.
+        let file = if file.is_empty() { all } else { file };
         let place = json!({ "physicalLocation": { "artifactLocation": { "uri": uri(file) } } });
-        let places: Vec<_> = Some(place).filter(|_| !file.is_empty()).into_iter().collect();
         json!({
             "ruleId": code,
             "level": level.as_str(),
             "message": { "text": text },
-            "locations": places,
+            "locations": [place],
         })
     });
     let driver = json!({
@@ -89,7 +90,9 @@ pub(crate) fn sarif(out: &mut dyn Write, findings: &[Finding]) -> io::Result<()>
 /// Returns a path as a reference of a URI.
 fn uri(path: &str) -> String {
     let mut uri = String::new();
-    for byte in path.replace('\\', "/").bytes() {
+    // A backslash is a letter of a name elsewhere.
+    let path = if cfg!(windows) { path.replace('\\', "/") } else { path.to_owned() };
+    for byte in path.bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
                 uri.push(char::from(byte));
@@ -214,12 +217,13 @@ mod tests {
     #[test]
     fn sarif_has_rules_and_places() {
         let log: serde_json::Value =
-            serde_json::from_str(&written(|out| sarif(out, &findings()))).unwrap();
+            serde_json::from_str(&written(|out| sarif(out, &findings(), "first.so"))).unwrap();
         let run = &log["runs"][0];
         assert_eq!(run["tool"]["driver"]["rules"].as_array().unwrap().len(), 3);
         let place = &run["results"][0]["locations"][0]["physicalLocation"]["artifactLocation"];
         assert_eq!(place["uri"], "d/a%20b%3A%3C%1B%EF%BF%BF%26%22%0A%25%2C%C3%A9");
-        assert_eq!(run["results"][2]["locations"], json!([]));
+        let place = &run["results"][2]["locations"][0]["physicalLocation"]["artifactLocation"];
+        assert_eq!(place["uri"], "first.so");
         assert_eq!(run["results"][2]["level"], "note");
     }
 

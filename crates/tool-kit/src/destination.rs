@@ -1,10 +1,10 @@
 //! The options of commands that edit files: the destination of the result.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{self, Path, PathBuf};
-use std::{fs, io};
 
-use crate::{input, report};
+use crate::output::Outputs;
 
 use crate::format::ListFormat;
 
@@ -67,19 +67,21 @@ impl Destination {
         !self.dry_run && self.output.as_deref() == Some(Path::new("-"))
     }
 
-    /// Makes the directory for new files, if the output names one with a slash at its end.
+    /// Makes the directory for new files, if the output names one with a slash at its end. Without a commit of the result, it is removed
+    /// again, if it is empty then.
     ///
     /// # Errors
     ///
     /// Errors of the system, with the name of the directory.
-    pub fn make_directory(&self) -> io::Result<()> {
-        match self.output.as_deref().filter(|output| is_directory(output) && !self.dry_run) {
-            Some(output) => fs::create_dir_all(output).map_err(|error| {
-                let why = report::reason(&error);
-                io::Error::new(error.kind(), format!("{}: {why}", input::display(output)))
-            }),
-            None => Ok(()),
+    pub fn make_directory(&self) -> io::Result<Outputs> {
+        let mut outputs = Outputs::default();
+        if let Some(output) = self.output.as_deref()
+            && is_directory(output)
+            && !self.dry_run
+        {
+            outputs.make_directory(output)?;
         }
+        Ok(outputs)
     }
 
     /// Returns the directory that gets the new file of this one.

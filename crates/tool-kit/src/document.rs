@@ -214,7 +214,8 @@ impl Document {
 
     /// Adds a file with its result.
     pub fn file(&mut self, name: &str, seen: &Seen) {
-        let about = self.abouts.remove(name);
+        // A file may be named twice.
+        let about = self.abouts.get(name).cloned();
         let (result, format) = match seen {
             Seen::Nothing => return,
             Seen::Unread(format) => ("not-read", Some(format.clone())),
@@ -320,7 +321,11 @@ impl Document {
                 }
             }
             Format::Github => ci::github(out, &findings)?,
-            Format::Sarif => ci::sarif(out, &findings)?,
+            Format::Sarif => {
+                // Findings about all files together are at the first one.
+                let first = files.first().map_or(".", |file| &file.file);
+                ci::sarif(out, &findings, first)?;
+            }
             Format::Junit => {
                 let files = files.iter().map(|file| &*file.file);
                 ci::junit(out, shape.command, files, &findings)?;
@@ -338,8 +343,20 @@ pub fn print(
     rows: impl IntoIterator<Item = impl Serialize>,
     outcome: Outcome,
 ) -> io::Result<Outcome> {
+    print_with(format, shape, rows, Vec::new(), outcome)
+}
+
+/// Prints rows and findings that are all there.
+pub fn print_with(
+    format: Format,
+    shape: &'static Shape,
+    rows: impl IntoIterator<Item = impl Serialize>,
+    findings: Vec<Finding>,
+    outcome: Outcome,
+) -> io::Result<Outcome> {
     let mut document = Document::start(format, shape)?;
     rows.into_iter().try_for_each(|row| document.row(&row))?;
+    document.findings(findings)?;
     document.end(outcome)
 }
 

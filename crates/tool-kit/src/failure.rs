@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::finding::Finding;
 use crate::{Outcome, report};
 
 /// The reason why a command failed.
@@ -69,6 +70,21 @@ impl Failure {
             report::error(&format_args!("{file}: ... and {more} more"));
         }
         Ok(())
+    }
+
+    /// Returns the errors about a file as findings.
+    pub fn findings(&self, file: &str) -> Vec<Finding> {
+        let (code, complaints) = match self {
+            Failure::ReaderLeft | Failure::Postponed => return Vec::new(),
+            Failure::NoCode => {
+                return vec![Finding::error("targets/nothing", file, "no device code found")];
+            }
+            Failure::Complaints(complaints) => ("file/error", complaints),
+            Failure::Refused(complaints) | Failure::NotConcerned(complaints) => {
+                ("edit/refused", complaints)
+            }
+        };
+        complaints.iter().map(|text| Finding::error(code, file, &**text)).collect()
     }
 
     /// Reports each complaint by `say`.

@@ -10,6 +10,7 @@ use tool_inputs::inputs::{Input, Inputs};
 use tool_kit::Outcome;
 use tool_kit::document;
 use tool_kit::failure::Failure;
+use tool_kit::finding::Finding;
 use tool_kit::folded::Folded;
 use tool_kit::format::Format;
 use tool_kit::report::{self as messages, Message};
@@ -55,6 +56,8 @@ pub(crate) struct FullReport<'a> {
     rows: Vec<FileRow>,
     /// Notes and warnings about files.
     notes: Folded,
+    /// Errors, for documents.
+    findings: Vec<Finding>,
     /// Files with code for other GPUs than those of the command.
     left: Vec<String>,
 }
@@ -62,7 +65,8 @@ pub(crate) struct FullReport<'a> {
 impl<'a> FullReport<'a> {
     pub(crate) fn new(options: &'a Options, work: Work) -> Self {
         let (outcome, rows, left) = (Outcome::Clean, Vec::new(), Vec::new());
-        FullReport { options, work, outcome, rows, notes: Folded::default(), left }
+        let (notes, findings) = (Folded::default(), Vec::new());
+        FullReport { options, work, outcome, rows, notes, findings, left }
     }
 }
 
@@ -80,6 +84,7 @@ impl Reporter for FullReport<'_> {
             Err(Failure::NoCode) if !file.is_named() => {}
             Err(Failure::NotConcerned(_)) if !file.is_named() => self.left.push(name.to_owned()),
             Err(failure) => {
+                self.findings.extend(failure.findings(name));
                 failure.print(name)?;
                 self.fail();
             }
@@ -118,7 +123,8 @@ impl Reporter for FullReport<'_> {
         }
         let format = output.format.get();
         if format != Format::Text {
-            return document::print(format, self.work.shape(), rows, self.outcome);
+            let findings = std::mem::take(&mut self.findings);
+            return document::print_with(format, self.work.shape(), rows, findings, self.outcome);
         }
         if output.is_stdout() {
             // The new file is there.

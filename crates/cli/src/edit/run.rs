@@ -39,10 +39,13 @@ impl Editor<'_> {
             messages::error(&format_args!("{directory}: Is a directory; expected {advice}"));
             return Ok(Outcome::Faults);
         }
-        if let Err(error) = self.options.output.make_directory() {
-            messages::error(&error);
-            return Ok(Outcome::Faults);
-        }
+        let made = match self.options.output.make_directory() {
+            Ok(made) => made,
+            Err(error) => {
+                messages::error(&messages::reason(&error));
+                return Ok(Outcome::Faults);
+            }
+        };
         if inputs.have_faults() {
             reporter.fail();
         }
@@ -131,6 +134,11 @@ impl Editor<'_> {
             }
             reporter.say(&message);
         }
-        reporter.end(directory.is_some())
+        let outcome = reporter.end(directory.is_some())?;
+        // New files keep their directory, even if others failed.
+        if outcome == Outcome::Clean {
+            made.commit()?;
+        }
+        Ok(outcome)
     }
 }
