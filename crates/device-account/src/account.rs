@@ -107,7 +107,7 @@ struct FileAt {
 struct Seen {
     info: ImageInfo,
     divided: Divided,
-    hash: u128,
+    hash: Option<u128>,
     entry: Amount,
     stored: u64,
     /// Its bytes that no other image got, where it is not compressed by itself.
@@ -250,7 +250,7 @@ impl Accountant {
             let kind = if is_around {
                 Kind::Container
             } else {
-                let bytes = bytes_of(image)?.unwrap_or(Cow::Borrowed(&[]));
+                let bytes = bytes_of(image, &mut self.findings)?.unwrap_or(Cow::Borrowed(&[]));
                 let window = 0..bytes.len() as u64;
                 let mut source = Source::of_bytes(&bytes);
                 self.host(&mut source, &window, (level.space, start, depth), &path)?
@@ -266,8 +266,8 @@ impl Accountant {
         }
         let with_functions = self.with_functions;
         let is_opaque = own.is_some_and(|own| !own.is_known());
-        let (divided, hash) = match bytes_of(image)? {
-            None => (Divided::of(Kind::NotUnderstood, stored), 0),
+        let (divided, hash) = match bytes_of(image, &mut self.findings)? {
+            None => (Divided::of(Kind::NotUnderstood, stored), None),
             Some(bytes) => {
                 let hash = XxHash3_128::oneshot(&bytes);
                 // Code that only NVIDIA's linker reads.
@@ -282,7 +282,7 @@ impl Accountant {
                         divide(&bytes, size, FileFormat::sniff(head), with_functions)
                     }
                 };
-                (divided, hash)
+                (divided, Some(hash))
             }
         };
         let index = self.images.len();
@@ -385,10 +385,17 @@ impl Accountant {
     }
 }
 
-/// Returns the bytes of an image, not compressed; `None` if they are damaged, or too many.
-fn bytes_of<'i>(image: &'i mut Image<'_, '_>) -> io::Result<Option<Cow<'i, [u8]>>> {
+/// Returns the bytes of an image, not compressed. `None` if they are damaged, or too many, which is a finding.
+fn bytes_of<'i>(
+    image: &'i mut Image<'_, '_>,
+    findings: &mut Vec<Finding>,
+) -> io::Result<Option<Cow<'i, [u8]>>> {
+    let info = image.info();
     match image.bytes() {
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            findings.push(Finding::of_image(info, error));
+            Ok(None)
+        }
         bytes => bytes.map(Some),
     }
 }
@@ -501,8 +508,8 @@ pub struct ImageShare {
     pub kinds: Vec<(Kind, Amount)>,
     /// Its functions, each with its part of these bytes, if they were asked for.
     pub functions: Vec<FunctionShare>,
-    /// A hash of its bytes, not compressed: XXH3 of 128 bits.
-    pub hash: u128,
+    /// A hash of its bytes, not compressed: XXH3 of 128 bits. `None` if they could not be read.
+    pub hash: Option<u128>,
 }
 
 /// A kernel or another function, and the bytes that it has in the file.
@@ -628,7 +635,7 @@ impl Account {
         self.is_apportioned
     }
 
-    /// Returns what the walk found wrong.
+    /// Returns what the walk found wrong, and images that could not be read.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings

@@ -58,7 +58,9 @@ impl Copies {
             for image in account.images() {
                 let (target, place) = (image.target(), place(name, image));
                 let copy = |amount| Copy { place: place.clone(), amount };
-                add(&target, None, image.hash, copy(image.amount()));
+                if let Some(hash) = image.hash {
+                    add(&target, None, hash, copy(image.amount()));
+                }
                 for function in &image.functions {
                     if let Some(hash) = function.hash {
                         add(&target, Some(&function.name), hash, copy(function.amount));

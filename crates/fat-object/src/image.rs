@@ -14,6 +14,7 @@ use target_id::{NvidiaArch, Target};
 
 use crate::code::Undone;
 use crate::disagreement::Disagreement;
+use crate::error::{Error, ErrorKind};
 use crate::model::{Compression, ContainerKind, Location, PathStep, write_path};
 use crate::source::{Source, SourceReader};
 use crate::text::printable;
@@ -531,10 +532,10 @@ impl<'e, 's> Image<'e, 's> {
         let image =
             code::decompressed(self.source, &self.window, own, self.room, self.decompressed)?;
         image.map_err(|undone| match undone {
-            Undone::Codec(error) => io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("image {}: {error}", self.info.index),
-            ),
+            Undone::Codec(error) => {
+                let message = format!("image {}: {error}", self.info.index);
+                Error::new(ErrorKind::Image, message).into()
+            }
             Undone::Limit(limit) => too_large("decompressing", own.uncompressed_size, limit),
         })
     }
@@ -590,7 +591,7 @@ impl<'e, 's> Image<'e, 's> {
 
 fn too_large(doing: &str, size: u64, limit: u64) -> io::Error {
     let what = format!("{doing} this image ({size} bytes) would exceed the limit of {limit} bytes");
-    io::Error::new(io::ErrorKind::InvalidData, what)
+    Error::new(ErrorKind::Limit, what).into()
 }
 
 /// Formats the description of the image.

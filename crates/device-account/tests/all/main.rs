@@ -13,7 +13,8 @@ use std::io::{self, Cursor};
 use std::path::Path;
 
 use device_account::{Account, Accountant, Amount, By, Copies, Kind, Rows};
-use fat_object::{Container, Finding, Image, Location, Options, Visitor, walk};
+use fat_object::{Container, ErrorKind, Finding, Image, Location, Options, Visitor, walk};
+use samples::fatbin::{Made, fatbin, zstd};
 
 const ALL: [By; 6] =
     [By::TargetAndKind, By::Target, By::Kind, By::Function, By::Container, By::Section];
@@ -179,4 +180,31 @@ fn copies_are_found() {
     assert!(kernel.copies.len() >= 2 && kernel.wasted().plain > 0);
     assert!(kernel.copies[0].place.starts_with("a "));
     assert!(Copies::find([("a", &one)]).iter().all(|copies| copies.function.is_some()));
+}
+
+#[test]
+fn damaged_images_are_findings_and_no_copies() {
+    let entry = |sm, code: &[u8]| Made {
+        flags: 0x8000 | 1,
+        size: 200,
+        ..Made::cubin(sm, &[&[0x28, 0xb5, 0x2f, 0xfd], code].concat())
+    };
+    let file = fatbin(&[entry(80, b"\xff no block"), entry(80, b"\xff nor here")]);
+    let account = check(&file);
+    let findings: Vec<_> = account.findings().iter().map(ToString::to_string).collect();
+    assert_eq!(findings.len(), 2, "{findings:?}");
+    assert!(findings[0].starts_with("nv-fatbin:0 at byte 0x50: image 0: "), "{findings:?}");
+    assert!(account.findings().iter().all(|one| one.error().kind() == ErrorKind::Image));
+    assert!(account.images().iter().all(|image| image.hash.is_none()));
+    assert_eq!(Copies::find([("a", &account), ("b", &account)]), []);
+
+    // Larger than the walk may hold.
+    let code = [0x55; 200];
+    let file = fatbin(&[Made { payload: zstd(&code), ..entry(80, b"") }]);
+    let mut accountant = Accountant::new();
+    let options = options().with_max_decompressed(100);
+    walk(Cursor::new(&file), &options, &mut accountant).unwrap();
+    let account = accountant.finish(Cursor::new(&file)).unwrap();
+    assert_eq!(account.findings()[0].error().kind(), ErrorKind::Limit);
+    assert_eq!(Copies::find([("a", &account), ("b", &account)]), []);
 }
