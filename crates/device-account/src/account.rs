@@ -520,7 +520,8 @@ pub struct FunctionShare {
     pub name: String,
     /// Its bytes: code, constants, symbols and what describes it.
     pub amount: Amount,
-    /// A hash of its machine code and constants; `None` if it has none.
+    /// A hash of its machine code and constants; `None` if it has none, or if relocations change their sections: what they
+    /// refer to is not compared.
     pub hash: Option<u128>,
 }
 

@@ -38,8 +38,9 @@ impl Copies {
     }
 
     /// Returns equal images, and then equal functions, of files with their names: those first whose copies waste most. Images are
-    /// equal if all their bytes are; functions if their GPU, machine code and constants are, whatever their names. Hashes
-    /// are compared: XXH3 of 128 bits, which does not resist deliberate collisions.
+    /// equal if all their bytes are; functions if their GPU, machine code and constants are, whatever their names. Functions
+    /// in sections that relocations change are not compared. Hashes are compared: XXH3 of 128 bits, which does not resist
+    /// deliberate collisions.
     #[must_use]
     pub fn find<'a>(files: impl IntoIterator<Item = (&'a str, &'a Account)>) -> Vec<Self> {
         let mut found: Vec<Copies> = Vec::new();

@@ -14,6 +14,8 @@ use std::path::Path;
 
 use device_account::{Account, Accountant, Amount, By, Copies, Kind, Rows};
 use fat_object::{Container, ErrorKind, Finding, Image, Location, Options, Visitor, walk};
+use samples::device::{CUBIN, FUNCTION, elf};
+use samples::elf::{RELA, Section, progbits, section};
 use samples::fatbin::{Made, fatbin, zstd};
 
 const ALL: [By; 6] =
@@ -207,4 +209,49 @@ fn damaged_images_are_findings_and_no_copies() {
     let account = accountant.finish(Cursor::new(&file)).unwrap();
     assert_eq!(account.findings()[0].error().kind(), ErrorKind::Limit);
     assert_eq!(Copies::find([("a", &account), ("b", &account)]), []);
+}
+
+/// Returns a cubin with two kernels of the same code, which call different functions.
+fn cubin_with(relocations: &[(u32, u64)]) -> Vec<u8> {
+    let code = |name| Section { flags: 6, ..progbits(name, &[0x55; 32]) };
+    let mut sections = vec![code(".text.one"), code(".text.two"), code(".text.f"), code(".text.g")];
+    for (of, symbol) in relocations {
+        let relocation = samples::elf::elf(true, false).rela(*symbol);
+        let info = *of;
+        sections.push(Section { info, ..section(".rela.text", RELA, relocation) });
+    }
+    let symbols = ["one", "two", "f", "g"].into_iter().zip(1_u16..);
+    let symbols: Vec<_> = symbols.map(|(name, at)| (name, FUNCTION, 0, at, 0, 32)).collect();
+    elf(CUBIN, &sections, &symbols)
+}
+
+#[test]
+fn functions_with_relocations_are_not_compared() {
+    let copies = |relocations: &[(u32, u64)]| {
+        let account = check(&fatbin(&[Made::cubin(80, &cubin_with(relocations))]));
+        let functions = &account.images()[0].functions;
+        assert_eq!(functions.len(), 4);
+        let hashes: Vec<_> = functions.iter().map(|function| function.hash.is_some()).collect();
+        let copies = Copies::find([("a", &account)]);
+        let copies: Vec<_> = copies.iter().map(|copies| copies.copies.len()).collect();
+        (hashes, copies)
+    };
+    assert_eq!(copies(&[]), (vec![true; 4], vec![4]));
+    // The kernels refer to f and to g.
+    assert_eq!(copies(&[(1, 3), (2, 4)]), (vec![false, false, true, true], vec![2]));
+}
+
+#[test]
+fn hashes_of_functions_tell_code_and_constants_apart() {
+    let cubin = |code: &[u8], constants: &[u8]| {
+        let code = Section { flags: 6, ..progbits(".text.one", code) };
+        let constants = Section { flags: 2, ..progbits(".nv.constant0.one", constants) };
+        let file = elf(CUBIN, &[code, constants], &[("one", FUNCTION, 0, 1, 0, 8)]);
+        check(&fatbin(&[Made::cubin(80, &file)])).images()[0].functions[0].hash.unwrap()
+    };
+    let hash = cubin(&[1; 16], &[2; 8]);
+    assert_eq!(hash, cubin(&[1; 16], &[2; 8]));
+    for other in [cubin(&[1; 8], &[2; 16]), cubin(&[2; 8], &[1; 16]), cubin(&[1; 16], &[3; 8])] {
+        assert_ne!(hash, other);
+    }
 }
