@@ -244,7 +244,9 @@ fn print(args: &Args, counted: &[Counted], document: &mut Document) -> io::Resul
     let (_, title, field) = args.rows();
     let mut out = style::stdout();
     let mut all = Rows::default();
-    let total = counted.iter().map(|one| one.size).sum();
+    // Files with holes may be of any size.
+    let total = counted.iter().try_fold(0_u64, |sum, one| sum.checked_add(one.size));
+    let total = total.ok_or_else(|| io::Error::other("these files are too large for a sum"))?;
     if args.duplicates {
         let files = counted.iter().flat_map(|one| &one.accounts);
         let copies = Copies::find(files.map(|(name, account)| (&**name, account)));

@@ -55,6 +55,7 @@ pub struct Accountant {
 #[derive(Debug)]
 struct Space {
     size: u64,
+    is_compressed: bool,
     claims: Vec<Claim<Label>>,
 }
 
@@ -126,7 +127,7 @@ impl Accountant {
     pub fn new() -> Self {
         Accountant {
             with_functions: false,
-            spaces: vec![Space { size: 0, claims: Vec::new() }],
+            spaces: vec![Space { size: 0, is_compressed: false, claims: Vec::new() }],
             levels: Vec::new(),
             images: Vec::new(),
             rest: vec![Rest::new(Kind::NotUnderstood, Arc::default(), "")],
@@ -170,9 +171,9 @@ impl Accountant {
     }
 
     /// Starts new bytes. A rest gets the bytes that nobody claims.
-    fn add_space(&mut self, size: u64, rest: usize) -> usize {
+    fn add_space(&mut self, size: u64, is_compressed: bool, rest: usize) -> usize {
         let all = Claim::new(0..size, 0, Label::Rest(rest));
-        self.spaces.push(Space { size, claims: vec![all] });
+        self.spaces.push(Space { size, is_compressed, claims: vec![all] });
         self.spaces.len() - 1
     }
 
@@ -182,7 +183,7 @@ impl Accountant {
         if !matches!(location, Location::Bitcode(_)) || level.is_bitcode || level.is_elsewhere {
             return;
         }
-        let space = self.add_space(level.size, level.rest);
+        let space = self.add_space(level.size, false, level.rest);
         let range = sized(level.start, level.size);
         self.claim(level.space, range, level.depth, Label::Space(space));
         if let Some(last) = self.levels.last_mut() {
@@ -343,7 +344,7 @@ impl Accountant {
                 }
             });
             let of_space = stored.get(at).copied().unwrap_or(0);
-            is_apportioned |= at > 0;
+            is_apportioned |= space.is_compressed;
             let parts = apportion(of_space, &got);
             for ((claim, plain), in_file) in space.claims.iter().zip(got).zip(parts) {
                 let amount = Amount::new(in_file, plain);
@@ -462,7 +463,7 @@ impl Visitor for Accountant {
             _ => self.set_kind(rest, Kind::Container),
         }
         if let Some(compression) = container.compression() {
-            let space = self.add_space(compression.uncompressed_size(), rest);
+            let space = self.add_space(compression.uncompressed_size(), true, rest);
             let own = self.spaces.get_mut(around.space).and_then(|it| it.claims.last_mut());
             own.into_iter().for_each(|claim| claim.label = Label::Space(space));
             level = Level { space, depth: 0, start: 0, ..level };

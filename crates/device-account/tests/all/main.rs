@@ -255,3 +255,29 @@ fn hashes_of_functions_tell_code_and_constants_apart() {
         assert_ne!(hash, other);
     }
 }
+
+#[test]
+fn sums_of_files_with_holes_are_bounded() {
+    let half = Amount::new(1 << 63, 1 << 63);
+    let sum: Amount = [half, half].into_iter().sum();
+    assert_eq!((sum.stored, sum.plain), (u64::MAX, u64::MAX));
+    let mut rows = Rows::default();
+    (0..3).for_each(|_| rows.add("", "", half));
+    assert_eq!(rows.into_all()[0].amount, sum);
+}
+
+#[test]
+fn only_compressed_bytes_are_apportioned() {
+    let told = |name: &str| {
+        let (_, file) = examples().into_iter().find(|(other, _)| other == name).unwrap();
+        account(&file).is_apportioned()
+    };
+    for (name, is_apportioned) in [
+        ("hip-embedded.bc", false),
+        ("hip.o", false),
+        ("hip-two-units-ccob.so", true),
+        ("cuda-fatbin.o", true),
+    ] {
+        assert_eq!(told(name), is_apportioned, "{name}");
+    }
+}
