@@ -394,7 +394,7 @@ fn bytes_of<'i>(
     let info = image.info();
     match image.bytes() {
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            findings.push(Finding::of_image(info, error));
+            findings.push(info.finding(error));
             Ok(None)
         }
         bytes => bytes.map(Some),

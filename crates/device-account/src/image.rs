@@ -169,7 +169,7 @@ fn of_elf<Elf: FileHeader<Endian = Endianness>>(
             pieces.push((function, *owner, range));
         }
     });
-    // Those of one function are in file order still.
+    // Pieces of one function stay in file order.
     pieces.sort_by_key(|(function, ..)| *function);
     let mut hashes = vec![None; functions.names.len()];
     for pieces in pieces.chunk_by(|(one, ..), (other, ..)| one == other) {

@@ -7,7 +7,6 @@ use std::{fmt, io};
 use bundle_format::CompositionFinding;
 use device_code::FileFormat;
 
-use crate::image::ImageInfo;
 use crate::model::{ContainerKind, Location, PathStep, Severity, write_path};
 use crate::text::printable;
 
@@ -371,13 +370,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Creates the finding of an image whose bytes cannot be had: of an error of [`Image::bytes`](crate::Image::bytes).
-    #[must_use]
-    pub fn of_image(image: &ImageInfo, error: io::Error) -> Self {
-        let (path, location) = (Arc::clone(&image.path), image.location);
-        Finding { path, location, error: error.into() }
-    }
-
     /// Returns the containers around it, from outside in.
     #[must_use]
     pub fn path(&self) -> &[PathStep] {

@@ -14,7 +14,7 @@ use target_id::{NvidiaArch, Target};
 
 use crate::code::Undone;
 use crate::disagreement::Disagreement;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Finding};
 use crate::model::{Compression, ContainerKind, Location, PathStep, write_path};
 use crate::source::{Source, SourceReader};
 use crate::text::printable;
@@ -284,6 +284,13 @@ impl ImageInfo {
     #[must_use]
     pub fn marked(&self, name: &str) -> String {
         self.disagreement().map_or_else(|| name.to_owned(), |other| other.marked(name))
+    }
+
+    /// Returns the finding of bytes that cannot be had: of an error of [`Image::bytes`].
+    #[must_use]
+    pub fn finding(&self, error: io::Error) -> Finding {
+        let (path, location) = (Arc::clone(&self.path), self.location);
+        Finding { path, location, error: error.into() }
     }
 
     /// Returns the contradiction between the image and its [target](Self::target), if there is one: the image is for
