@@ -43,7 +43,8 @@ pub(crate) struct Args {
     ///
     /// Images are equal if all their bytes are. Kernels and other functions are equal if they are for the same GPU and have the same
     /// machine code and constants, whatever their names are. Functions in sections with relocations are not compared, as in relocatable
-    /// files: what relocations refer to may differ. Hashes are compared (128-bit XXH3), which do not resist deliberate collisions. Wasted bytes are those of all copies but the largest one. Copies in different files count, too.
+    /// files: what relocations refer to may differ. Hashes are compared (128-bit XXH3), which do not resist deliberate collisions. Wasted
+    /// bytes are those of all copies but the largest one. Copies in different files count, too.
     #[arg(long, conflicts_with = "dead")]
     duplicates: bool,
     /// Print images that none of these GPUs loads. Repeatable
