@@ -43,8 +43,9 @@ pub(crate) struct Args {
     /// Print equal images and kernels, where they are, and the bytes that copies waste
     ///
     /// Images are equal if all their bytes are. Kernels and other functions are equal if they are for the same GPU and have the same
-    /// machine code and constants, whatever their names are. Hashes are compared (128-bit XXH3), which do not resist deliberate
-    /// collisions. Wasted bytes are those of all copies but the largest one. Copies in different files count, too.
+    /// machine code and constants, whatever their names are. Functions in sections with relocations are not compared, as in relocatable
+    /// files: what relocations refer to may differ. Hashes are compared (128-bit XXH3), which do not resist deliberate collisions. Wasted
+    /// bytes are those of all copies but the largest one. Copies in different files count, too.
     #[arg(long, conflicts_with = "dead")]
     duplicates: bool,
     /// Print images that none of these GPUs loads. Repeatable
@@ -247,7 +248,9 @@ fn print(args: &Args, counted: &[Counted], document: &mut Document) -> io::Resul
     let (_, title, field) = args.rows();
     let mut out = style::stdout();
     let mut all = Rows::default();
-    let total = counted.iter().map(|one| one.size).sum();
+    // Files with holes may be of any size.
+    let total = counted.iter().try_fold(0_u64, |sum, one| sum.checked_add(one.size));
+    let total = total.ok_or_else(|| io::Error::other("these files are too large for a sum"))?;
     if args.duplicates {
         let files = counted.iter().flat_map(|one| &one.accounts);
         let copies = Copies::find(files.map(|(name, account)| (&**name, account)));

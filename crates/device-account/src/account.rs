@@ -55,6 +55,7 @@ pub struct Accountant {
 #[derive(Debug)]
 struct Space {
     size: u64,
+    is_compressed: bool,
     claims: Vec<Claim<Label>>,
 }
 
@@ -107,7 +108,7 @@ struct FileAt {
 struct Seen {
     info: ImageInfo,
     divided: Divided,
-    hash: u128,
+    hash: Option<u128>,
     entry: Amount,
     stored: u64,
     /// Its bytes that no other image got, where it is not compressed by itself.
@@ -126,7 +127,7 @@ impl Accountant {
     pub fn new() -> Self {
         Accountant {
             with_functions: false,
-            spaces: vec![Space { size: 0, claims: Vec::new() }],
+            spaces: vec![Space { size: 0, is_compressed: false, claims: Vec::new() }],
             levels: Vec::new(),
             images: Vec::new(),
             rest: vec![Rest::new(Kind::NotUnderstood, Arc::default(), "")],
@@ -170,9 +171,9 @@ impl Accountant {
     }
 
     /// Starts new bytes. A rest gets the bytes that nobody claims.
-    fn add_space(&mut self, size: u64, rest: usize) -> usize {
+    fn add_space(&mut self, size: u64, is_compressed: bool, rest: usize) -> usize {
         let all = Claim::new(0..size, 0, Label::Rest(rest));
-        self.spaces.push(Space { size, claims: vec![all] });
+        self.spaces.push(Space { size, is_compressed, claims: vec![all] });
         self.spaces.len() - 1
     }
 
@@ -182,7 +183,7 @@ impl Accountant {
         if !matches!(location, Location::Bitcode(_)) || level.is_bitcode || level.is_elsewhere {
             return;
         }
-        let space = self.add_space(level.size, level.rest);
+        let space = self.add_space(level.size, false, level.rest);
         let range = sized(level.start, level.size);
         self.claim(level.space, range, level.depth, Label::Space(space));
         if let Some(last) = self.levels.last_mut() {
@@ -250,7 +251,7 @@ impl Accountant {
             let kind = if is_around {
                 Kind::Container
             } else {
-                let bytes = bytes_of(image)?.unwrap_or(Cow::Borrowed(&[]));
+                let bytes = bytes_of(image, &mut self.findings)?.unwrap_or(Cow::Borrowed(&[]));
                 let window = 0..bytes.len() as u64;
                 let mut source = Source::of_bytes(&bytes);
                 self.host(&mut source, &window, (level.space, start, depth), &path)?
@@ -266,8 +267,8 @@ impl Accountant {
         }
         let with_functions = self.with_functions;
         let is_opaque = own.is_some_and(|own| !own.is_known());
-        let (divided, hash) = match bytes_of(image)? {
-            None => (Divided::of(Kind::NotUnderstood, stored), 0),
+        let (divided, hash) = match bytes_of(image, &mut self.findings)? {
+            None => (Divided::of(Kind::NotUnderstood, stored), None),
             Some(bytes) => {
                 let hash = XxHash3_128::oneshot(&bytes);
                 // Code that only NVIDIA's linker reads.
@@ -282,7 +283,7 @@ impl Accountant {
                         divide(&bytes, size, FileFormat::sniff(head), with_functions)
                     }
                 };
-                (divided, hash)
+                (divided, Some(hash))
             }
         };
         let index = self.images.len();
@@ -343,7 +344,7 @@ impl Accountant {
                 }
             });
             let of_space = stored.get(at).copied().unwrap_or(0);
-            is_apportioned |= at > 0;
+            is_apportioned |= space.is_compressed;
             let parts = apportion(of_space, &got);
             for ((claim, plain), in_file) in space.claims.iter().zip(got).zip(parts) {
                 let amount = Amount::new(in_file, plain);
@@ -385,10 +386,17 @@ impl Accountant {
     }
 }
 
-/// Returns the bytes of an image, not compressed; `None` if they are damaged, or too many.
-fn bytes_of<'i>(image: &'i mut Image<'_, '_>) -> io::Result<Option<Cow<'i, [u8]>>> {
+/// Returns the bytes of an image, not compressed. `None` if they are damaged, or too many, which is a finding.
+fn bytes_of<'i>(
+    image: &'i mut Image<'_, '_>,
+    findings: &mut Vec<Finding>,
+) -> io::Result<Option<Cow<'i, [u8]>>> {
+    let info = image.info();
     match image.bytes() {
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            findings.push(info.finding(error));
+            Ok(None)
+        }
         bytes => bytes.map(Some),
     }
 }
@@ -455,7 +463,7 @@ impl Visitor for Accountant {
             _ => self.set_kind(rest, Kind::Container),
         }
         if let Some(compression) = container.compression() {
-            let space = self.add_space(compression.uncompressed_size(), rest);
+            let space = self.add_space(compression.uncompressed_size(), true, rest);
             let own = self.spaces.get_mut(around.space).and_then(|it| it.claims.last_mut());
             own.into_iter().for_each(|claim| claim.label = Label::Space(space));
             level = Level { space, depth: 0, start: 0, ..level };
@@ -501,8 +509,8 @@ pub struct ImageShare {
     pub kinds: Vec<(Kind, Amount)>,
     /// Its functions, each with its part of these bytes, if they were asked for.
     pub functions: Vec<FunctionShare>,
-    /// A hash of its bytes, not compressed: XXH3 of 128 bits.
-    pub hash: u128,
+    /// A hash of its bytes, not compressed: XXH3 of 128 bits. `None` if they could not be read.
+    pub hash: Option<u128>,
 }
 
 /// A kernel or another function, and the bytes that it has in the file.
@@ -513,7 +521,8 @@ pub struct FunctionShare {
     pub name: String,
     /// Its bytes: code, constants, symbols and what describes it.
     pub amount: Amount,
-    /// A hash of its machine code and constants; `None` if it has none.
+    /// A hash of its machine code and constants; `None` if it has none, or if relocations change their sections: what they
+    /// refer to is not compared.
     pub hash: Option<u128>,
 }
 
@@ -628,7 +637,7 @@ impl Account {
         self.is_apportioned
     }
 
-    /// Returns what the walk found wrong.
+    /// Returns what the walk found wrong, and images that could not be read.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings

@@ -38,8 +38,9 @@ impl Copies {
     }
 
     /// Returns equal images, and then equal functions, of files with their names: those first whose copies waste most. Images are
-    /// equal if all their bytes are; functions if their GPU, machine code and constants are, whatever their names. Hashes
-    /// are compared: XXH3 of 128 bits, which does not resist deliberate collisions.
+    /// equal if all their bytes are; functions if their GPU, machine code and constants are, whatever their names. Functions
+    /// in sections that relocations change are not compared. Hashes are compared: XXH3 of 128 bits, which does not resist
+    /// deliberate collisions.
     #[must_use]
     pub fn find<'a>(files: impl IntoIterator<Item = (&'a str, &'a Account)>) -> Vec<Self> {
         let mut found: Vec<Copies> = Vec::new();
@@ -58,7 +59,9 @@ impl Copies {
             for image in account.images() {
                 let (target, place) = (image.target(), place(name, image));
                 let copy = |amount| Copy { place: place.clone(), amount };
-                add(&target, None, image.hash, copy(image.amount()));
+                if let Some(hash) = image.hash {
+                    add(&target, None, hash, copy(image.amount()));
+                }
                 for function in &image.functions {
                     if let Some(hash) = function.hash {
                         add(&target, Some(&function.name), hash, copy(function.amount));

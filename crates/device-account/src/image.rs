@@ -8,7 +8,7 @@ use device_code::FileFormat;
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use object::read::{FileKind, ReadRef};
 use object::{Endianness, elf};
-use twox_hash::{XxHash3_64, XxHash3_128};
+use twox_hash::XxHash3_128;
 
 use crate::claims::{Claim, resolve, sized};
 use crate::kind::{ByKind, Kind};
@@ -33,7 +33,7 @@ pub(crate) struct Divided {
 pub(crate) struct Function {
     pub(crate) name: String,
     pub(crate) kinds: ByKind,
-    /// A hash of its machine code and data; `None` if it has none.
+    /// A hash of its machine code and data; `None` if it has none, or if relocations change them.
     pub(crate) hash: Option<u128>,
 }
 
@@ -69,6 +69,8 @@ pub(crate) fn divide(image: &[u8], size: u64, format: FileFormat, with_functions
 struct Owner {
     kind: Kind,
     function: Option<usize>,
+    /// `true` if relocations change them.
+    is_relocated: bool,
 }
 
 /// A section with bytes in the file.
@@ -91,7 +93,7 @@ fn of_elf<Elf: FileHeader<Endian = Endianness>>(
     let table = header.sections(endian, image)?;
     let segments = header.program_headers(endian, image)?.len() as u64;
     let is_cuda = header.e_machine(endian) == elf::EM_CUDA;
-    let whole = Owner { kind: Kind::Headers, function: None };
+    let whole = Owner { kind: Kind::Headers, function: None, is_relocated: false };
     let mut claims = vec![Claim::new(0..size, 0, whole)];
     let tables = [
         (0, u64::from(header.e_ehsize(endian))),
@@ -116,11 +118,23 @@ fn of_elf<Elf: FileHeader<Endian = Endianness>>(
         let describes = flags.0 & elf::SHF_INFO_LINK.0 != 0
             || matches!(section.sh_type(endian), elf::SHT_REL | elf::SHT_RELA);
         let info = usize::try_from(section.sh_info(endian)).ok().filter(|at| describes && *at > 0);
-        let (address, owner) = (section.sh_addr(endian).into(), Owner { kind, function: None });
+        let address = section.sh_addr(endian).into();
+        let owner = Owner { kind, ..whole };
         sections.push(Section { name, range, address, owner, info });
     }
     let mut functions = Functions::default();
     if with_functions {
+        for (header, at) in table.iter().zip(0..) {
+            const RELOCATIONS: [elf::SectionType; 3] = [elf::SHT_REL, elf::SHT_RELA, elf::SHT_CREL];
+            let is_empty = sections.get(at).is_none_or(|section| section.range.is_empty());
+            if is_empty || !RELOCATIONS.contains(&header.sh_type(endian)) {
+                continue;
+            }
+            let changed = usize::try_from(header.sh_info(endian)).ok().filter(|at| *at > 0);
+            if let Some(changed) = changed.and_then(|at| sections.get_mut(at)) {
+                changed.owner.is_relocated = true;
+            }
+        }
         functions.find(&table, endian, image, &mut names);
         functions.own(&mut sections);
     }
@@ -142,25 +156,29 @@ fn of_elf<Elf: FileHeader<Endian = Endianness>>(
     }
 
     let mut divided = Divided::default();
-    let mut all: Vec<(ByKind, Option<u128>)> = vec![Default::default(); functions.names.len()];
+    let mut all = vec![ByKind::default(); functions.names.len()];
+    let mut pieces = Vec::new();
     divided.shared = resolve(size, &claims, 1, |claim, range| {
-        let Some(Claim { label: Owner { kind, function }, .. }) = claims.get(claim) else { return };
+        let Some(Claim { label: owner, .. }) = claims.get(claim) else { return };
         let len = range.end - range.start;
-        divided.kinds.add(*kind, len);
-        let Some((kinds, hash)) = function.and_then(|at| all.get_mut(at)) else { return };
-        kinds.add(*kind, len);
-        if matches!(kind, Kind::Code | Kind::Data)
-            && let Ok(bytes) = image.read_bytes_at(range.start, len)
-        {
-            // The hash before is the seed of the next one.
-            let before = hash.map_or([0; 16], u128::to_le_bytes);
-            let seed = XxHash3_64::oneshot(&before);
-            *hash = Some(XxHash3_128::oneshot_with_seed(seed, bytes));
+        divided.kinds.add(owner.kind, len);
+        let Some(function) = owner.function else { return };
+        let Some(kinds) = all.get_mut(function) else { return };
+        kinds.add(owner.kind, len);
+        if matches!(owner.kind, Kind::Code | Kind::Data) {
+            pieces.push((function, *owner, range));
         }
     });
-    let named = functions.names.into_iter().zip(all);
+    // Pieces of one function stay in file order.
+    pieces.sort_by_key(|(function, ..)| *function);
+    let mut hashes = vec![None; functions.names.len()];
+    for pieces in pieces.chunk_by(|(one, ..), (other, ..)| one == other) {
+        let at = pieces.first().and_then(|(function, ..)| hashes.get_mut(*function));
+        at.into_iter().for_each(|at| *at = hash(image, pieces));
+    }
+    let named = functions.names.into_iter().zip(all).zip(hashes);
     divided.functions = named
-        .map(|(name, (kinds, hash))| Function {
+        .map(|((name, kinds), hash)| Function {
             name: String::from_utf8_lossy(name).into_owned(),
             kinds,
             hash,
@@ -168,6 +186,26 @@ fn of_elf<Elf: FileHeader<Endian = Endianness>>(
         .filter(|function| function.kinds != ByKind::default())
         .collect();
     Ok(divided)
+}
+
+/// Returns the hash of a function's machine code and data: of the kind, the length and the bytes of each run of them. `None` if
+/// relocations change one: bytes that are equal in the file may not be so when they are loaded.
+fn hash(image: &[u8], pieces: &[(usize, Owner, Range<u64>)]) -> Option<u128> {
+    let mut hasher = XxHash3_128::new();
+    let runs = pieces.chunk_by(|(_, one, before), (_, other, after)| {
+        one.kind == other.kind && before.end == after.start
+    });
+    for run in runs {
+        let ((_, owner, first), (.., last)) = (run.first()?, run.last()?);
+        if run.iter().any(|(_, owner, _)| owner.is_relocated) {
+            return None;
+        }
+        let len = last.end - first.start;
+        hasher.write(&[owner.kind as u8]);
+        hasher.write(&len.to_le_bytes());
+        hasher.write(image.read_bytes_at(first.start, len).ok()?);
+    }
+    Some(hasher.finish_128())
 }
 
 /// Reads a name, unless more bytes of names were read than a sound file has.
@@ -182,7 +220,7 @@ fn counted<'a>(left: &mut Budget, name: impl FnOnce() -> Option<&'a [u8]>) -> &'
 fn part(section: &Section<'_>, at: u64, len: u64, function: Option<usize>) -> Option<Claim<Owner>> {
     let start = section.range.start.checked_add(at)?;
     let end = start.checked_add(len)?.min(section.range.end);
-    let owner = Owner { kind: section.owner.kind, function };
+    let owner = Owner { function, ..section.owner };
     (start < end).then(|| Claim::new(start..end, 2, owner))
 }
 

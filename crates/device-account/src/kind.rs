@@ -142,17 +142,18 @@ impl Amount {
 impl Amount {
     /// Returns the rest of a sum without one of its parts.
     pub(crate) fn without(self, part: Self) -> Self {
-        // A sum of stated sizes may have been too large.
-        let plain = self.plain.saturating_sub(part.plain);
-        Amount { stored: self.stored - part.stored, plain }
+        // A sum may have been too large.
+        let rest = u64::saturating_sub;
+        Amount { stored: rest(self.stored, part.stored), plain: rest(self.plain, part.plain) }
     }
 }
 
 impl AddAssign for Amount {
     fn add_assign(&mut self, other: Self) {
-        self.stored += other.stored;
-        // An entry states the size of code that nobody decompresses.
-        self.plain = self.plain.saturating_add(other.plain);
+        // An entry states the size of code that nobody decompresses, and files with holes may be of any size: sums of several stay at
+        // the largest number.
+        let sum = u64::saturating_add;
+        (self.stored, self.plain) = (sum(self.stored, other.stored), sum(self.plain, other.plain));
     }
 }
 

@@ -14,6 +14,7 @@ use target_id::{NvidiaArch, Target};
 
 use crate::code::Undone;
 use crate::disagreement::Disagreement;
+use crate::error::{Error, ErrorKind, Finding};
 use crate::model::{Compression, ContainerKind, Location, PathStep, write_path};
 use crate::source::{Source, SourceReader};
 use crate::text::printable;
@@ -285,6 +286,13 @@ impl ImageInfo {
         self.disagreement().map_or_else(|| name.to_owned(), |other| other.marked(name))
     }
 
+    /// Returns the finding of bytes that cannot be had: of an error of [`Image::bytes`].
+    #[must_use]
+    pub fn finding(&self, error: io::Error) -> Finding {
+        let (path, location) = (Arc::clone(&self.path), self.location);
+        Finding { path, location, error: error.into() }
+    }
+
     /// Returns the contradiction between the image and its [target](Self::target), if there is one: the image is for
     /// other devices than its container states. No device loads it, because runtimes choose by the container's
     /// statement.
@@ -531,10 +539,10 @@ impl<'e, 's> Image<'e, 's> {
         let image =
             code::decompressed(self.source, &self.window, own, self.room, self.decompressed)?;
         image.map_err(|undone| match undone {
-            Undone::Codec(error) => io::Error::new(
-                io::ErrorKind::InvalidData,
-                format!("image {}: {error}", self.info.index),
-            ),
+            Undone::Codec(error) => {
+                let message = format!("image {}: {error}", self.info.index);
+                Error::new(ErrorKind::Image, message).into()
+            }
             Undone::Limit(limit) => too_large("decompressing", own.uncompressed_size, limit),
         })
     }
@@ -590,7 +598,7 @@ impl<'e, 's> Image<'e, 's> {
 
 fn too_large(doing: &str, size: u64, limit: u64) -> io::Error {
     let what = format!("{doing} this image ({size} bytes) would exceed the limit of {limit} bytes");
-    io::Error::new(io::ErrorKind::InvalidData, what)
+    Error::new(ErrorKind::Limit, what).into()
 }
 
 /// Formats the description of the image.
