@@ -18,21 +18,24 @@ use tool_inputs::complaint::{self, Complaint};
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
+use tool_kit::arguments::usage;
 use tool_kit::document::{Document, FINDINGS, Shape};
 use tool_kit::finding::{self, Level};
 use tool_kit::format::{Format, JudgeFormat};
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
+use tool_kit::special::is_null;
 use tool_kit::style::{self, ERROR, HEADING, NOTE, WARNING, show};
 use tool_kit::{Outcome, input};
 
 /// Check files against a policy: targets, sizes, kernels, needs
 ///
 /// The policy is offload.toml in the working directory, or --config. Options replace what it says. Each FILE is judged by itself: a
-/// file, a package, or all files below a directory. Exits with 1 if there is an error. `offload explain CODE` explains findings.
+/// file, a package or a member of it, or all files below a directory. Files are read more than once: pipes and standard input are
+/// refused. Exits with 1 if there is an error, and with 2 if the policy has one. `offload explain CODE` explains findings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files to check, or directories; - is standard input
+    /// Files to check, or directories
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Read the policy from FILE [default: offload.toml, if it is there]
@@ -111,8 +114,22 @@ impl Args {
     }
 }
 
+/// Ends the process for an input that cannot be read more than once, or has no size.
+fn require_files<'p>(paths: impl IntoIterator<Item = &'p Path>) {
+    for path in paths {
+        // What cannot be looked at may be a member of a package, or is not there.
+        let is_special = fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir());
+        if path.as_os_str() == "-" || is_special || is_null(path) {
+            let name = input::display(path);
+            usage(&format!("{name}: expected a file or a directory, which can be read twice"));
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let policy = args.policy()?;
+    require_files(args.files.iter().map(PathBuf::as_path));
+    require_files(policy.budget.base.as_ref().map(Path::new));
     let mut document = Document::start(args.format.get(), &SHAPE)?;
     // Findings of several looks into one file are there once.
     let mut found = Document::silent(&SHAPE)?;
@@ -191,7 +208,14 @@ fn facts(
         (listing, summary)
     };
     let inputs = Inputs::find(slice::from_ref(&path.to_owned()));
+    // The members of a package that an argument names are judged, and not the package.
+    let (on_disk, named): (Vec<_>, Vec<_>) =
+        inputs.files().iter().partition(|file| !file.is_member());
+    on_disk.iter().for_each(|file| subject.add_file(file.size()));
     let looked = inputs.look((limits, HEADS), "checking", list, |file, (listing, summary)| {
+        if let Some(summary) = summary.as_ref().ok().filter(|_| !named.is_empty()) {
+            subject.add_file(summary.size);
+        }
         if let Some(seen) = file.passed_over(!listing.images.is_empty(), &summary) {
             return Ok(seen);
         }
@@ -205,8 +229,6 @@ fn facts(
             _ => Seen::faults(faults),
         })
     })?;
-    let sizes = inputs.files().iter().filter_map(|file| fs::metadata(file.path()).ok());
-    sizes.for_each(|metadata| subject.add_file(metadata.len()));
     for one in looked.findings(false) {
         if one.code == UNKNOWN {
             subject.add_unknown(&one.file, &one.message);

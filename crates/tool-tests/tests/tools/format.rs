@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use samples::packages::{self, Around};
 use serde_json::Value;
 
-use crate::common::{all_data, data, new_command, rows, stderr, stdout, tool};
+use crate::common::{Random, all_data, data, new_command, rows, stderr, stdout, tool};
 use crate::machine;
 
 fn root() -> PathBuf {
@@ -228,6 +229,63 @@ fn questions_have_answers() {
     let hit = &document_of["findings"][0];
     assert_eq!((&hit["code"], &document_of["ok"]), (&"kernel/rule".into(), &false.into()));
     assert!(hit["message"].as_str().unwrap().ends_with("(registers>0)"), "{hit}");
+}
+
+/// Runs `offload check` in a directory.
+fn check_in(place: &Path, args: &[&str]) -> Output {
+    new_command(tool("offload")).arg("check").args(args).current_dir(place).output().unwrap()
+}
+
+/// Returns the codes of the findings, with their files.
+fn found(output: &Output) -> Vec<(String, String)> {
+    let text = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();
+    let found: Vec<Value> = rows(&output.stdout);
+    found.iter().map(|one| (text(one, "code"), text(one, "file"))).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_policy_is_for_files_that_are_read_twice() {
+    let place = tempfile::tempdir().unwrap();
+    fs::copy(data("hip.o"), place.path().join("hip.o")).unwrap();
+    for line in [
+        "cat hip.o | \"$0\" check --file-size 1K -",
+        "\"$0\" check --file-size 1K - < hip.o",
+        "cat hip.o | \"$0\" check --file-size 1K hip.o /dev/stdin",
+        "\"$0\" check --file-size 1K /dev/null",
+        "cat hip.o | \"$0\" check --growth 1% --base /dev/stdin hip.o",
+        "\"$0\" check --growth 1% --base - hip.o < hip.o",
+    ] {
+        let mut shell = new_command("sh");
+        let shell = shell.args(["-c", line, tool("offload")]).current_dir(place.path());
+        let output = shell.output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains(": expected a file or a directory"), "{line}: {said}");
+        assert!(stdout(&output).is_empty(), "{line}");
+    }
+    // A directory is its files.
+    let output = check_in(place.path(), &["--file-size", "1K", ".", "--json"]);
+    assert_eq!(found(&output), [("size/file".to_owned(), ".".to_owned())]);
+}
+
+#[test]
+fn a_member_of_a_package_has_a_size_of_its_own() {
+    let place = tempfile::tempdir().unwrap();
+    let hip = fs::read(data("hip.o")).unwrap();
+    let mut random = Random::new(7);
+    let noise: Vec<u8> = (0..20_000).flat_map(|_| random.next().to_le_bytes()).collect();
+    let files = packages::wheel(&[("a/hip.o", &hip[..]), ("a/noise.txt", &noise)]);
+    let wheel = packages::zip(&files, &Around::default());
+    assert!(wheel.len() > 64 << 10);
+    fs::write(place.path().join("p.whl"), wheel).unwrap();
+    let sizes = |limit: &str, file: &str| {
+        let output = check_in(place.path(), &["--file-size", limit, file, "--json"]);
+        found(&output).iter().filter(|(code, _)| code == "size/file").count()
+    };
+    assert_eq!(sizes(&hip.len().to_string(), "p.whl:a/hip.o"), 0);
+    assert_eq!(sizes(&(hip.len() - 1).to_string(), "p.whl:a/hip.o"), 1);
+    assert_eq!(sizes("64K", "p.whl"), 1);
 }
 
 #[test]
