@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// A number of bytes: `4096`, `512K`, `200M`, `1.5G`, `2GiB`. K is 1024.
 ///
@@ -25,12 +26,40 @@ pub struct Percent(
     pub f64,
 );
 
-/// A number, or a text.
+/// The bytes of device code, as stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceCode {
+    /// The number.
+    pub bytes: u64,
+    /// `true` if it has shares of compressed bytes.
+    pub is_estimate: bool,
+}
+
+impl DeviceCode {
+    /// Returns both together.
+    pub(crate) fn with(self, other: Self) -> Self {
+        // Tables state the sizes, which may be too large for a number in total.
+        let bytes = self.bytes.saturating_add(other.bytes);
+        DeviceCode { bytes, is_estimate: self.is_estimate || other.is_estimate }
+    }
+}
+
+/// `about 1.2 KiB` for an estimate.
+impl fmt::Display for DeviceCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_estimate { "about " } else { "" })?;
+        Bytes(self.bytes).fmt(f)
+    }
+}
+
+/// A number, a text, or what is neither.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Text {
     Number(u64),
     Text(String),
+    Other(IgnoredAny),
 }
 
 impl TryFrom<Text> for Bytes {
@@ -40,6 +69,7 @@ impl TryFrom<Text> for Bytes {
         match text {
             Text::Number(number) => Ok(Bytes(number)),
             Text::Text(text) => text.parse(),
+            Text::Other(_) => Err("expected a size such as 4096 or \"1.5G\"".to_owned()),
         }
     }
 }
@@ -51,6 +81,7 @@ impl TryFrom<Text> for Percent {
         match text {
             Text::Number(number) => Err(format!("expected a percentage such as \"{number}%\"")),
             Text::Text(text) => text.parse(),
+            Text::Other(_) => Err("expected a percentage such as \"5.5%\"".to_owned()),
         }
     }
 }
