@@ -129,7 +129,7 @@ fn read(path: &Path) -> io::Result<Policy> {
 /// Ends the process for an input that cannot be read more than once, or has no size.
 fn require_files<'p>(paths: impl IntoIterator<Item = &'p Path>) {
     for path in paths {
-        // What cannot be looked at may be a member of a package, or is not there.
+        // A path that leads nowhere may be a member of a package.
         let is_special = fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir());
         if path.as_os_str() == "-" || is_special || is_null(path) {
             let name = input::display(path);

@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 ///
 /// Exhaustive: a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "Text")]
+#[serde(try_from = "Value")]
 pub struct Bytes(
     /// The number.
     pub u64,
@@ -20,7 +20,7 @@ pub struct Bytes(
 ///
 /// Exhaustive: a number.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Deserialize)]
-#[serde(try_from = "Text")]
+#[serde(try_from = "Value")]
 pub struct Percent(
     /// The number; 5 for `5%`.
     pub f64,
@@ -56,32 +56,32 @@ impl fmt::Display for DeviceCode {
 /// A number, a text, or what is neither.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Text {
+enum Value {
     Number(u64),
     Text(String),
     Other(IgnoredAny),
 }
 
-impl TryFrom<Text> for Bytes {
+impl TryFrom<Value> for Bytes {
     type Error = String;
 
-    fn try_from(text: Text) -> Result<Self, String> {
-        match text {
-            Text::Number(number) => Ok(Bytes(number)),
-            Text::Text(text) => text.parse(),
-            Text::Other(_) => Err("expected a size such as 4096 or \"1.5G\"".to_owned()),
+    fn try_from(value: Value) -> Result<Self, String> {
+        match value {
+            Value::Number(number) => Ok(Bytes(number)),
+            Value::Text(text) => text.parse(),
+            Value::Other(_) => Err("expected a size such as 4096 or \"1.5G\"".to_owned()),
         }
     }
 }
 
-impl TryFrom<Text> for Percent {
+impl TryFrom<Value> for Percent {
     type Error = String;
 
-    fn try_from(text: Text) -> Result<Self, String> {
-        match text {
-            Text::Number(number) => Err(format!("expected a percentage such as \"{number}%\"")),
-            Text::Text(text) => text.parse(),
-            Text::Other(_) => Err("expected a percentage such as \"5.5%\"".to_owned()),
+    fn try_from(value: Value) -> Result<Self, String> {
+        match value {
+            Value::Number(number) => Err(format!("expected a percentage such as \"{number}%\"")),
+            Value::Text(text) => text.parse(),
+            Value::Other(_) => Err("expected a percentage such as \"5.5%\"".to_owned()),
         }
     }
 }
