@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::slice;
 
 use device_code::KernelGate;
 use device_select::{Device, Wanted};
 use fat_object::{Finding, Image, ImageInfo, Visitor};
-use offload_check::{Bytes, Percent, Policy, Subject, growth};
+use offload_check::{Bytes, DeviceCode, Percent, Policy, Subject, Unknown, growth};
 
 use crate::match_gpu::{self, Printer, Question, Style};
 use crate::{kernels, suggest};
@@ -18,21 +18,25 @@ use tool_inputs::complaint::{self, Complaint};
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
+use tool_kit::arguments::usage;
 use tool_kit::document::{Document, FINDINGS, Shape};
 use tool_kit::finding::{self, Level};
 use tool_kit::format::{Format, JudgeFormat};
 use tool_kit::looked::Seen;
+use tool_kit::opened::open_regular;
 use tool_kit::parallel::Threads;
+use tool_kit::special::is_null;
 use tool_kit::style::{self, ERROR, HEADING, NOTE, WARNING, show};
-use tool_kit::{Outcome, input};
+use tool_kit::{Outcome, input, report};
 
 /// Check files against a policy: targets, sizes, kernels, needs
 ///
 /// The policy is offload.toml in the working directory, or --config. Options replace what it says. Each FILE is judged by itself: a
-/// file, a package, or all files below a directory. Exits with 1 if there is an error. `offload explain CODE` explains findings.
+/// file, a package or a member of it, or all files below a directory. Files are read more than once: pipes and standard input are
+/// refused. Exits with 1 if there is an error, and with 2 if the policy has one. `offload explain CODE` explains findings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files to check, or directories; - is standard input
+    /// Files to check, or directories
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Read the policy from FILE [default: offload.toml, if it is there]
@@ -69,22 +73,23 @@ const UNKNOWN: &str = "file/unknown";
 /// The name of the policy in the working directory.
 const CONFIG: &str = "offload.toml";
 
+/// The most bytes of a policy.
+const MOST: u64 = 1 << 20;
+
 impl Args {
     /// Returns the policy, with what the options replace.
     fn policy(&self) -> io::Result<Policy> {
-        let path = self
-            .config
-            .clone()
-            .or_else(|| Some(PathBuf::from(CONFIG)).filter(|path| path.exists()));
+        // A link that leads nowhere is there.
+        let is_absent = |path: &PathBuf| {
+            fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        };
+        let here = || Some(PathBuf::from(CONFIG)).filter(|path| !is_absent(path));
+        let path = self.config.clone().or_else(here);
         let mut policy = match &path {
-            Some(path) => {
-                let name = input::display(path);
-                let text = fs::read_to_string(path).map_err(|error| {
-                    io::Error::other(format!("{name}: {}", tool_kit::report::reason(&error)))
-                })?;
-                Policy::parse(&text)
-                    .map_err(|error| io::Error::other(format!("{name}: {error}")))?
-            }
+            Some(path) => read(path).map_err(|error| {
+                let (name, why) = (input::display(path), report::reason(&error));
+                io::Error::other(format!("{name}: {why}"))
+            })?,
             None => Policy::default(),
         };
         let replace = |to: &mut Option<Bytes>, by: Option<Bytes>| *to = by.or(*to);
@@ -98,7 +103,7 @@ impl Args {
         if !self.only.is_empty() {
             policy.targets.only.clone_from(&self.only);
         }
-        if policy.is_empty() {
+        if policy.is_empty() && policy.missing().is_none() {
             let why = match &path {
                 Some(path) => format!("{}: the policy has no rule", input::display(path)),
                 None => {
@@ -107,12 +112,36 @@ impl Args {
             };
             return Err(io::Error::other(why));
         }
-        Ok(policy)
+        policy.missing().map_or(Ok(policy), |what| Err(io::Error::other(what)))
+    }
+}
+
+/// Reads a policy from a file.
+fn read(path: &Path) -> io::Result<Policy> {
+    let mut text = String::new();
+    open_regular(path)?.take(MOST + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST {
+        return Err(io::Error::other("exceeds 1 MiB: expected a policy"));
+    }
+    Policy::parse(&text).map_err(io::Error::other)
+}
+
+/// Ends the process for an input that cannot be read more than once, or has no size.
+fn require_files<'p>(paths: impl IntoIterator<Item = &'p Path>) {
+    for path in paths {
+        // A path that leads nowhere may be a member of a package.
+        let is_special = fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir());
+        if path.as_os_str() == "-" || is_special || is_null(path) {
+            let name = input::display(path);
+            usage(&format!("{name}: expected a file or a directory, which can be read twice"));
+        }
     }
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let policy = args.policy()?;
+    let policy = args.policy().unwrap_or_else(|error| usage(&error.to_string()));
+    require_files(args.files.iter().map(PathBuf::as_path));
+    require_files(policy.budget.base.as_ref().map(Path::new));
     let mut document = Document::start(args.format.get(), &SHAPE)?;
     // Findings of several looks into one file are there once.
     let mut found = Document::silent(&SHAPE)?;
@@ -126,10 +155,15 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             further(&policy, args, path, &mut found)?;
         }
     }
-    if let Some(base) = policy.budget.base.as_ref().filter(|_| policy.budget.growth.is_some()) {
-        let (base, is_read) = facts(&policy, &args.limits, Path::new(base), &mut found, false)?;
+    if let Some(base) = &policy.budget.base {
+        let (code, is_read) = facts(&policy, &args.limits, Path::new(base), &mut found, false)?;
         is_faulty |= !is_read;
-        found.findings(growth(&policy, base, sizes).map(finding))?;
+        if is_read && code.bytes == 0 {
+            let why = "has no device code to compare with";
+            found.finding(finding::Finding::error("file/nothing", base, why))?;
+        } else if is_read {
+            found.findings(growth(&policy, code, sizes).map(finding))?;
+        }
     }
     document.take_files(&mut found);
     let mut seen = HashSet::new();
@@ -181,7 +215,7 @@ fn facts(
     path: &Path,
     found: &mut Document,
     judges: bool,
-) -> io::Result<(u64, bool)> {
+) -> io::Result<(DeviceCode, bool)> {
     let mut subject = Subject::new(policy, &input::display(path));
     let has_needs = judges && (policy.needs.driver.is_some() || policy.needs.rocm.is_some());
     let options = limits.options().with_tables_only(!has_needs).with_check_compressed(has_needs);
@@ -191,7 +225,14 @@ fn facts(
         (listing, summary)
     };
     let inputs = Inputs::find(slice::from_ref(&path.to_owned()));
+    // The members of a package that an argument names are judged, and not the package.
+    let (on_disk, named): (Vec<_>, Vec<_>) =
+        inputs.files().iter().partition(|file| !file.is_member());
+    on_disk.iter().for_each(|file| subject.add_file(file.size()));
     let looked = inputs.look((limits, HEADS), "checking", list, |file, (listing, summary)| {
+        if let Some(summary) = summary.as_ref().ok().filter(|_| !named.is_empty()) {
+            subject.add_file(summary.size);
+        }
         if let Some(seen) = file.passed_over(!listing.images.is_empty(), &summary) {
             return Ok(seen);
         }
@@ -205,16 +246,19 @@ fn facts(
             _ => Seen::faults(faults),
         })
     })?;
-    let sizes = inputs.files().iter().filter_map(|file| fs::metadata(file.path()).ok());
-    sizes.for_each(|metadata| subject.add_file(metadata.len()));
+    let mut is_read = !looked.is_faulty();
     for one in looked.findings(false) {
-        if one.code == UNKNOWN {
-            subject.add_unknown(&one.file, &one.message);
-        } else {
+        if one.code != UNKNOWN {
             found.finding(one)?;
+        } else if judges {
+            subject.add_unknown(&one.file, &one.message);
+        } else if is_read && policy.files.unknown != Unknown::Allow {
+            // There is no growth against a part.
+            is_read = false;
+            found.finding(one.with_level(Level::Error))?;
         }
     }
-    let (code, is_read) = (subject.device_code(), !looked.is_faulty());
+    let code = subject.device_code();
     if judges {
         looked.files().iter().for_each(|(name, seen)| found.file(name, seen));
         found.findings(subject.judge().into_iter().map(finding))?;

@@ -32,4 +32,4 @@ mod values;
 
 pub use policy::{Budget, Error, Files, KernelPolicy, Needs, Policy, Targets, Unknown, Verify};
 pub use subject::{Level, Subject, Violation, growth};
-pub use values::{Bytes, Percent};
+pub use values::{Bytes, DeviceCode, Percent};

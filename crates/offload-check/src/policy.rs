@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use device_code::KernelRule;
 use device_select::{Device, Version, Wanted};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use toml::Spanned;
 
 use crate::values::{Bytes, Percent};
@@ -148,21 +149,50 @@ struct Exceptions {
     allow: Vec<String>,
 }
 
+/// A value as it is written.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    List(Vec<IgnoredAny>),
+    Other(IgnoredAny),
+}
+
+/// Returns the place and the name of the first table or list that is empty. It would be a rule that is never applied.
+fn empty(text: &str) -> Result<Option<(usize, String)>, toml::de::Error> {
+    type Table<T> = BTreeMap<Spanned<String>, T>;
+    let tables: Table<Table<Written>> = toml::from_str(text)?;
+    let found = tables.iter().flat_map(|(name, table)| {
+        let lists = table.iter().filter_map(|(key, value)| match value {
+            Written::List(list) if list.is_empty() => Some(key),
+            Written::List(_) | Written::Other(IgnoredAny) => None,
+        });
+        lists.chain(table.is_empty().then_some(name))
+    });
+    let first = found.min_by_key(|name| name.span().start);
+    Ok(first.map(|name| (name.span().start, name.get_ref().clone())))
+}
+
 impl Policy {
     /// Reads a policy in TOML.
     ///
     /// # Errors
     ///
-    /// The text is not TOML, has a key that does not exist, or a value that is not understood: [`Error::line`] has the place.
+    /// The text is not TOML, has a key that does not exist, a value that is not understood, or an empty table or list:
+    /// [`Error::line`] has the place.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let at = |offset: usize| {
             let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
             1 + before.iter().filter(|byte| **byte == b'\n').count()
         };
-        let tables: Tables = toml::from_str(text).map_err(|error| Error {
+        let not_read = |error: toml::de::Error| Error {
             line: at(error.span().map_or(0, |span| span.start)),
             message: error.message().replace('\n', " "),
-        })?;
+        };
+        let tables: Tables = toml::from_str(text).map_err(not_read)?;
+        if let Some((place, name)) = empty(text).map_err(not_read)? {
+            let message = format!("'{name}' is empty: expected a rule, or nothing");
+            return Err(Error { line: at(place), message });
+        }
         let fault = |value: &Spanned<String>, message: String| Error {
             line: at(value.span().start),
             message,
@@ -209,13 +239,22 @@ impl Policy {
         })
     }
 
+    /// Returns what is missing for a rule to be applied: growth is measured against a base.
+    #[must_use]
+    pub fn missing(&self) -> Option<&'static str> {
+        match (&self.budget.growth, &self.budget.base) {
+            (Some(_), None) => Some("growth needs base, the file to compare with"),
+            (None, Some(_)) => Some("base needs growth, a percentage such as 5%"),
+            _ => None,
+        }
+    }
+
     /// Returns whether the policy asks for nothing but that files are understood.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Policy { targets, budget, kernels, needs, verify, .. } = self;
-        let no_budget = budget.device_code.is_none()
-            && budget.file.is_none()
-            && (budget.growth.is_none() || budget.base.is_none());
+        let no_budget =
+            budget.device_code.is_none() && budget.file.is_none() && budget.growth.is_none();
         targets.require.is_empty()
             && targets.only.is_empty()
             && no_budget
@@ -268,6 +307,19 @@ mod tests {
     }
 
     #[test]
+    fn growth_and_base_are_together() {
+        for (text, missing) in [
+            ("growth = \"5%\"", Some("growth needs base, the file to compare with")),
+            ("base = \"old\"", Some("base needs growth, a percentage such as 5%")),
+            ("growth = \"5%\"\nbase = \"old\"", None),
+            ("file = 1", None),
+        ] {
+            let policy = Policy::parse(&format!("[budget]\n{text}\n")).unwrap();
+            assert_eq!(policy.missing(), missing, "{text}");
+        }
+    }
+
+    #[test]
     fn faults_have_the_number_of_their_line() {
         for (text, line, message) in [
             ("[budget]\nfile = 1\nfiles = 2\n", 3, "unknown field `files`"),
@@ -285,6 +337,14 @@ mod tests {
             ("[needs]\nrocm = \"new\"\n", 2, "'new': expected a version"),
             ("[files]\nunknown = \"perhaps\"\n", 2, "unknown variant `perhaps`"),
             ("[verify\n", 1, ""),
+            ("[budget]\n\nfile = -1\n", 3, "expected a size such as 4096"),
+            ("[budget]\nfile = 1.5\n", 2, "expected a size such as 4096"),
+            ("[budget]\ngrowth = 5.5\n", 2, "expected a percentage such as \"5.5%\""),
+            ("[targets]\nrequire = [\"gfx942\"]\nonly = []\n", 3, "'only' is empty"),
+            ("[targets]\n\nrequire = []\nonly = []\n", 3, "'require' is empty"),
+            ("[verify]\nenabled = true\n[kernels]\n", 3, "'kernels' is empty"),
+            ("[budget]\nfile = 1\n\n[needs]\n[verify]\n", 4, "'needs' is empty"),
+            ("verify.enabled = true\ntargets = {}\n", 2, "'targets' is empty"),
         ] {
             let error = Policy::parse(text).unwrap_err();
             assert_eq!(error.line, line, "{text}: {error}");

@@ -6,7 +6,7 @@ use device_select::{Need, Rule, Software};
 use fat_object::ImageInfo;
 
 use crate::policy::{Policy, Unknown};
-use crate::values::{Bytes, Percent};
+use crate::values::{Bytes, DeviceCode, Percent};
 
 /// Level of a [`Violation`].
 ///
@@ -59,8 +59,7 @@ pub struct Subject<'p> {
     only: Rule,
     name: String,
     size: u64,
-    code: u64,
-    is_estimate: bool,
+    code: DeviceCode,
     /// Device code by its target.
     targets: BTreeMap<String, u64>,
     /// Images that none of the GPUs of `only` loads, by file and target.
@@ -79,8 +78,7 @@ impl<'p> Subject<'p> {
             only: Rule::keep(policy.targets.only.iter().cloned()),
             name: name.to_owned(),
             size: 0,
-            code: 0,
-            is_estimate: false,
+            code: DeviceCode::default(),
             targets: BTreeMap::new(),
             unwanted: BTreeMap::new(),
             needs: BTreeMap::new(),
@@ -111,9 +109,8 @@ impl<'p> Subject<'p> {
             return;
         }
         let stored = image.stored_estimate();
-        // Tables state the sizes, which may be too large for a number in total.
-        self.code = self.code.saturating_add(stored);
-        self.is_estimate |= image.stored_size().is_none();
+        let is_estimate = image.stored_size().is_none();
+        self.code = self.code.with(DeviceCode { bytes: stored, is_estimate });
         let target = image.total_name();
         let sum = self.targets.entry(target.clone()).or_default();
         *sum = sum.saturating_add(stored);
@@ -136,14 +133,14 @@ impl<'p> Subject<'p> {
 
     /// Returns the bytes of device code, as stored.
     #[must_use]
-    pub fn device_code(&self) -> u64 {
+    pub fn device_code(&self) -> DeviceCode {
         self.code
     }
 
     /// Returns all that the policy does not permit.
     #[must_use]
     pub fn judge(self) -> Vec<Violation> {
-        let Subject { policy, name, size, code, is_estimate, targets, needs, .. } = self;
+        let Subject { policy, name, size, code, targets, needs, .. } = self;
         let mut violations = self.violations;
         for ((file, target), Sum { images, stored }) in self.unwanted {
             let s = if images == 1 { "" } else { "s" };
@@ -155,14 +152,13 @@ impl<'p> Subject<'p> {
             let help = "`offload thin --keep` removes code for other GPUs";
             violations.push(Violation::error("targets/unwanted", &file, message).with_help(help));
         }
-        if let Some(limit) = policy.budget.device_code.filter(|limit| code > limit.0) {
-            let about = if is_estimate { "about " } else { "" };
-            let (is, more) = (Bytes(code), Bytes(code - limit.0));
+        if let Some(limit) = policy.budget.device_code.filter(|limit| code.bytes > limit.0) {
+            let more = Bytes(code.bytes - limit.0);
             let largest = targets.iter().max_by_key(|(_, stored)| **stored);
             let largest = largest.map_or_else(String::new, |(target, stored)| {
                 format!("; most is for {target}: {}", Bytes(*stored))
             });
-            let message = format!("device code {about}{is}, limit {limit} (+{more}{largest})");
+            let message = format!("device code {code}, limit {limit} (+{more}{largest})");
             violations.push(Violation::error("size/budget", &name, message));
         }
         if let Some(limit) = policy.budget.file.filter(|limit| size > limit.0) {
@@ -186,18 +182,21 @@ impl<'p> Subject<'p> {
 
 /// Judges the growth of the device code of all subjects together against the base.
 #[must_use]
-pub fn growth(policy: &Policy, base: u64, now: impl IntoIterator<Item = u64>) -> Option<Violation> {
+pub fn growth(
+    policy: &Policy,
+    base: DeviceCode,
+    now: impl IntoIterator<Item = DeviceCode>,
+) -> Option<Violation> {
     let limit @ Percent(percent) = policy.budget.growth?;
-    // As above.
-    let now = now.into_iter().fold(0, u64::saturating_add);
-    let most = base as f64 * (1.0 + percent / 100.0);
-    if now as f64 <= most {
+    let now = now.into_iter().fold(DeviceCode::default(), DeviceCode::with);
+    let (was, is) = (base.bytes as f64, now.bytes as f64);
+    if is <= was * (1.0 + percent / 100.0) {
         return None;
     }
-    let by = match base {
+    let by = match base.bytes {
         0 => String::new(),
-        base => format!(" ({:+.1} %)", (now as f64 / base as f64 - 1.0) * 100.0),
+        _ => format!(" ({:+.1} %)", (is / was - 1.0) * 100.0),
     };
-    let message = format!("device code {} -> {}{by}, limit +{limit}", Bytes(base), Bytes(now));
+    let message = format!("device code {base} -> {now}{by}, limit +{limit}");
     Some(Violation::error("size/growth", "", message))
 }

@@ -4,12 +4,13 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 /// A number of bytes: `4096`, `512K`, `200M`, `1.5G`, `2GiB`. K is 1024.
 ///
 /// Exhaustive: a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "Text")]
+#[serde(try_from = "Value")]
 pub struct Bytes(
     /// The number.
     pub u64,
@@ -19,38 +20,68 @@ pub struct Bytes(
 ///
 /// Exhaustive: a number.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd, Deserialize)]
-#[serde(try_from = "Text")]
+#[serde(try_from = "Value")]
 pub struct Percent(
     /// The number; 5 for `5%`.
     pub f64,
 );
 
-/// A number, or a text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Text {
-    Number(u64),
-    Text(String),
+/// The bytes of device code, as stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DeviceCode {
+    /// The number.
+    pub bytes: u64,
+    /// `true` if it has shares of compressed bytes.
+    pub is_estimate: bool,
 }
 
-impl TryFrom<Text> for Bytes {
+impl DeviceCode {
+    /// Returns both together.
+    pub(crate) fn with(self, other: Self) -> Self {
+        // Tables state the sizes, which may be too large for a number in total.
+        let bytes = self.bytes.saturating_add(other.bytes);
+        DeviceCode { bytes, is_estimate: self.is_estimate || other.is_estimate }
+    }
+}
+
+/// `about 1.2 KiB` for an estimate.
+impl fmt::Display for DeviceCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_estimate { "about " } else { "" })?;
+        Bytes(self.bytes).fmt(f)
+    }
+}
+
+/// A number, a text, or what is neither.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Value {
+    Number(u64),
+    Text(String),
+    Other(IgnoredAny),
+}
+
+impl TryFrom<Value> for Bytes {
     type Error = String;
 
-    fn try_from(text: Text) -> Result<Self, String> {
-        match text {
-            Text::Number(number) => Ok(Bytes(number)),
-            Text::Text(text) => text.parse(),
+    fn try_from(value: Value) -> Result<Self, String> {
+        match value {
+            Value::Number(number) => Ok(Bytes(number)),
+            Value::Text(text) => text.parse(),
+            Value::Other(_) => Err("expected a size such as 4096 or \"1.5G\"".to_owned()),
         }
     }
 }
 
-impl TryFrom<Text> for Percent {
+impl TryFrom<Value> for Percent {
     type Error = String;
 
-    fn try_from(text: Text) -> Result<Self, String> {
-        match text {
-            Text::Number(number) => Err(format!("expected a percentage such as \"{number}%\"")),
-            Text::Text(text) => text.parse(),
+    fn try_from(value: Value) -> Result<Self, String> {
+        match value {
+            Value::Number(number) => Err(format!("expected a percentage such as \"{number}%\"")),
+            Value::Text(text) => text.parse(),
+            Value::Other(_) => Err("expected a percentage such as \"5.5%\"".to_owned()),
         }
     }
 }

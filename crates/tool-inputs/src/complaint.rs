@@ -31,6 +31,7 @@ pub fn report(
             let code = if summary.is_ok() { "file/unknown" } else { "file/error" };
             document.finding(Finding::error(code, file, why))?;
         }
+        Some(Ok(_)) if document.is_silent() => {}
         Some(Ok(why)) => note(&format_args!("{file}: {why}")),
         None => {}
     }

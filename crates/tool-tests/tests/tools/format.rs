@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use samples::packages::{self, Around};
 use serde_json::Value;
 
-use crate::common::{all_data, data, new_command, rows, stderr, stdout, tool};
+use crate::common::{Random, all_data, data, new_command, rows, stderr, stdout, tool};
 use crate::machine;
 
 fn root() -> PathBuf {
@@ -168,7 +169,7 @@ fn codes_in_sources() -> BTreeSet<String> {
         for file in files {
             let text = fs::read_to_string(file).unwrap();
             let text = text.split("#[cfg(test)]").next().unwrap();
-            for literal in text.split('"').skip(1).step_by(1) {
+            for literal in text.split('"').skip(1).step_by(2) {
                 let is_code = literal.split_once('/').is_some_and(|(group, rest)| {
                     groups.contains(&group)
                         && !rest.is_empty()
@@ -230,6 +231,63 @@ fn questions_have_answers() {
     assert!(hit["message"].as_str().unwrap().ends_with("(registers>0)"), "{hit}");
 }
 
+/// Runs `offload check` in a directory.
+fn check_in(place: &Path, args: &[&str]) -> Output {
+    new_command(tool("offload")).arg("check").args(args).current_dir(place).output().unwrap()
+}
+
+/// Returns the codes of the findings, with their files.
+fn found(output: &Output) -> Vec<(String, String)> {
+    let text = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();
+    let found: Vec<Value> = rows(&output.stdout);
+    found.iter().map(|one| (text(one, "code"), text(one, "file"))).collect()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_policy_is_for_files_that_are_read_twice() {
+    let place = tempfile::tempdir().unwrap();
+    fs::copy(data("hip.o"), place.path().join("hip.o")).unwrap();
+    for line in [
+        "cat hip.o | \"$0\" check --file-size 1K -",
+        "\"$0\" check --file-size 1K - < hip.o",
+        "cat hip.o | \"$0\" check --file-size 1K hip.o /dev/stdin",
+        "\"$0\" check --file-size 1K /dev/null",
+        "cat hip.o | \"$0\" check --growth 1% --base /dev/stdin hip.o",
+        "\"$0\" check --growth 1% --base - hip.o < hip.o",
+    ] {
+        let mut shell = new_command("sh");
+        let shell = shell.args(["-c", line, tool("offload")]).current_dir(place.path());
+        let output = shell.output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert!(said.contains(": expected a file or a directory"), "{line}: {said}");
+        assert!(stdout(&output).is_empty(), "{line}");
+    }
+    // A directory is its files.
+    let output = check_in(place.path(), &["--file-size", "1K", ".", "--json"]);
+    assert_eq!(found(&output), [("size/file".to_owned(), ".".to_owned())]);
+}
+
+#[test]
+fn a_member_of_a_package_has_a_size_of_its_own() {
+    let place = tempfile::tempdir().unwrap();
+    let hip = fs::read(data("hip.o")).unwrap();
+    let mut random = Random::new(7);
+    let noise: Vec<u8> = (0..20_000).flat_map(|_| random.next().to_le_bytes()).collect();
+    let files = packages::wheel(&[("a/hip.o", &hip[..]), ("a/noise.txt", &noise)]);
+    let wheel = packages::zip(&files, &Around::default());
+    assert!(wheel.len() > 64 << 10);
+    fs::write(place.path().join("p.whl"), wheel).unwrap();
+    let sizes = |limit: &str, file: &str| {
+        let output = check_in(place.path(), &["--file-size", limit, file, "--json"]);
+        found(&output).iter().filter(|(code, _)| code == "size/file").count()
+    };
+    assert_eq!(sizes(&hip.len().to_string(), "p.whl:a/hip.o"), 0);
+    assert_eq!(sizes(&(hip.len() - 1).to_string(), "p.whl:a/hip.o"), 1);
+    assert_eq!(sizes("64K", "p.whl"), 1);
+}
+
 #[test]
 fn a_policy_is_read_and_kept() {
     let place = tempfile::tempdir().unwrap();
@@ -252,14 +310,30 @@ fn a_policy_is_read_and_kept() {
         ("[needs]\nrocm = \"six\"\n", "line 2: 'six': expected a version"),
         ("[targets]\nonly = [\"gfx1100\",\n  \"gfx110O\"]\n", "line 3: "),
         ("[files]\nunknown = \"maybe\"\n", "line 2: "),
-        ("[verify]\n", "the policy has no rule"),
+        ("[verify]\n", "line 1: 'verify' is empty"),
+        ("[verify]\nenabled = true\n[targets]\nonly = []\n", "line 4: 'only' is empty"),
+        ("[files]\nunknown = \"allow\"\n", "the policy has no rule"),
+        ("[budget]\nfile = -1\n", "line 2: expected a size such as 4096"),
+        (&format!("[budget]\nfile = 1\n{}", "#\n".repeat(600_000)), "exceeds 1 MiB"),
     ] {
         let output = check(policy, &["hip.o"]);
         let said = stderr(&output);
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert_eq!(output.status.code(), Some(2), "{said}");
         assert!(said.contains(&format!("offload.toml: {error}")), "{said}");
         assert!(stdout(&output).is_empty());
     }
+    // Half a rule of two keys, unless an option is the other half.
+    let base = "[budget]\nfile = \"1M\"\nbase = \"hip.o\"\n";
+    for (policy, args, half) in [
+        (base, &[][..], "base needs growth"),
+        ("[budget]\ngrowth = \"5%\"\n", &[], "growth needs base"),
+        ("[budget]\nfile = 1\n", &["--growth", "5%"], "growth needs base"),
+    ] {
+        let output = check(policy, &[args, &["hip.o"]].concat());
+        let said = stderr(&output);
+        assert!(output.status.code() == Some(2) && said.contains(half), "{policy}: {said}");
+    }
+    assert!(check(base, &["hip.o", "--growth", "5%"]).status.success());
     let codes = |policy: &str, args: &[&str]| {
         let output = check(policy, &[args, &["--json"]].concat());
         let found: Vec<Value> = rows(&output.stdout);
@@ -283,9 +357,8 @@ fn a_policy_is_read_and_kept() {
     assert_eq!(codes(&spills.replace("ALLOWED", "*"), &["kernels.hipfb"]), "");
     assert_eq!(codes("[kernels]\n\"frame>0\" = {}\n", &["kernels.hipfb"]), "kernel/not-stored");
     let growth = "[budget]\ngrowth = \"0%\"\nbase = \"kernels-old.hipfb\"\n";
-    let grown = codes(growth, &["kernels.hipfb"]);
-    let shrunk = codes(&growth.replace("-old", ""), &["kernels-old.hipfb"]);
-    assert!([grown, shrunk].contains(&"size/growth".to_owned()));
+    assert_eq!(codes(growth, &["kernels.hipfb"]), "size/growth");
+    assert_eq!(codes(&growth.replace("-old", ""), &["kernels-old.hipfb"]), "");
     assert_eq!(codes(&growth.replace("-old", ""), &["kernels.hipfb"]), "");
     fs::write(place.path().join("odd.bin"), [7; 100]).unwrap();
     for (unknown, expected) in
@@ -301,6 +374,91 @@ fn a_policy_is_read_and_kept() {
     fs::write(place.path().join("damaged.hipfb"), damaged).unwrap();
     assert_eq!(codes("[verify]\nenabled = true\n", &["damaged.hipfb"]), "verify/malformed");
     assert_eq!(codes("[needs]\nrocm = \"5.0\"\n", &["hip-none.o"]), "file/error");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_policy_that_cannot_be_read_is_not_absent() {
+    let place = tempfile::tempdir().unwrap();
+    fs::copy(data("hip.o"), place.path().join("hip.o")).unwrap();
+    std::os::unix::fs::symlink("nowhere", place.path().join("offload.toml")).unwrap();
+    let output = check_in(place.path(), &["--require", "gfx1100", "hip.o"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stdout(&output));
+    assert!(stderr(&output).contains("offload.toml: "), "{}", stderr(&output));
+    fs::remove_file(place.path().join("offload.toml")).unwrap();
+    assert!(check_in(place.path(), &["--require", "gfx1100", "hip.o"]).status.success());
+    let output = check_in(place.path(), &["--config", "/dev/zero", "hip.o"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+}
+
+#[test]
+fn growth_is_against_a_base_that_is_known() {
+    let place = tempfile::tempdir().unwrap();
+    for name in ["hip.hipfb", "hip-ccob-v3.hipfb", "host.o"] {
+        fs::copy(data(name), place.path().join(name)).unwrap();
+    }
+    fs::write(place.path().join("odd.bin"), [7; 100]).unwrap();
+    let check = |base: &str| {
+        check_in(place.path(), &["--growth", "5%", "--base", base, "hip.hipfb", "--json"])
+    };
+    let against = |base: &str| found(&check(base));
+    let one = |code: &str, file: &str| [(code.to_owned(), file.to_owned())];
+    assert_eq!(against("hip.hipfb"), []);
+    assert_eq!(against("none"), one("file/error", "none"));
+    assert_eq!(against("host.o"), one("file/nothing", "host.o"));
+    assert_eq!(against("odd.bin"), one("file/unknown", "odd.bin"));
+    assert_eq!(check("odd.bin").status.code(), Some(1));
+    // The sizes of the targets of a compressed bundle are shares of it.
+    let grown = check("hip-ccob-v3.hipfb");
+    assert_eq!(found(&grown), one("size/growth", ""));
+    let message = &rows::<Value>(&grown.stdout)[0]["message"];
+    assert!(
+        message.as_str().unwrap().starts_with("device code about 767 B -> 3.1 KiB (+"),
+        "{message}"
+    );
+}
+
+#[test]
+fn needs_are_compared_with_what_is_installed() {
+    let place = tempfile::tempdir().unwrap();
+    let needs = |policy: &str, name: &str| {
+        fs::write(place.path().join("offload.toml"), format!("[needs]\n{policy}\n")).unwrap();
+        fs::copy(data(name), place.path().join(name)).unwrap();
+        let output = check_in(place.path(), &[name, "--json"]);
+        let found: Vec<Value> = rows(&output.stdout);
+        assert_eq!(output.status.success(), found.is_empty(), "{found:?}");
+        let text = |one: &Value| {
+            [&one["code"], &one["message"]].map(|one| one.as_str().unwrap().to_owned()).join(": ")
+        };
+        found.iter().map(text).collect::<Vec<_>>()
+    };
+    let zstd =
+        "needs/driver: 3 images need driver 550 or later: code in a fatbinary that zstd compressed";
+    let ptx = "needs/driver: 1 image needs driver 520 or later: PTX 7.8";
+    let (file, bundle) = ("kernels.fatbin", "hip-ccob-v3.hipfb");
+    assert_eq!(needs("driver = \"515\"", file), [ptx, zstd].map(|one| format!("{one}; limit 515")));
+    assert_eq!(needs("driver = \"520.61.05\"", file), [format!("{zstd}; limit 520.61")]);
+    assert!(needs("driver = \"550\"", file).is_empty());
+    assert!(needs("rocm = \"6.2\"", file).is_empty());
+    let object = "needs/rocm: 2 images need ROCm 6.3 or later: code object version 6; limit 6.2";
+    let version = "needs/rocm: 2 images need ROCm 7.0 or later: a compressed bundle of version 3";
+    assert_eq!(
+        needs("rocm = \"6.2\"", bundle),
+        [object.to_owned(), format!("{version}; limit 6.2")]
+    );
+    assert_eq!(needs("rocm = \"6.3\"", bundle), [format!("{version}; limit 6.3")]);
+    assert!(needs("rocm = \"7\"", bundle).is_empty());
+}
+
+#[test]
+fn a_policy_says_nothing_beside_its_findings() {
+    let place = tempfile::tempdir().unwrap();
+    fs::copy(data("host.o"), place.path().join("host.o")).unwrap();
+    let policy = "[kernels]\n\"vgpr_spills>0\" = {}\n[verify]\nenabled = true\n";
+    fs::write(place.path().join("offload.toml"), policy).unwrap();
+    let output = check_in(place.path(), &["host.o", "--json"]);
+    assert_eq!(found(&output), [("kernel/not-stored".to_owned(), String::new())]);
+    assert_eq!(stderr(&output), "");
 }
 
 #[cfg(unix)]
