@@ -161,7 +161,8 @@ fn golden_documents_have_the_fields_of_the_schema() {
 
 /// Returns the codes in the sources: texts such as `"size/budget"`.
 fn codes_in_sources() -> BTreeSet<String> {
-    let groups = ["targets", "size", "kernel", "diff", "needs", "verify", "package", "edit", "file"];
+    let groups =
+        ["targets", "size", "kernel", "diff", "needs", "verify", "package", "edit", "file"];
     let mut codes = BTreeSet::new();
     for crates in ["cli", "tool-kit", "tool-inputs", "device-code", "offload-check"] {
         let mut files = Vec::new();
