@@ -424,7 +424,8 @@ impl Visitor for Accountant {
         self.enter_bitcode(container.location());
         let level = self.level();
         if level.is_elsewhere || matches!(container.location(), Location::ThinMember(_)) {
-            return Enter::Skip;
+            // It is not part of the account, but its faults are found.
+            return Enter::Open;
         }
         let path = Arc::from(container.path());
         let start = container.location().offset();
@@ -484,6 +485,9 @@ impl Visitor for Accountant {
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.findings.push(finding.clone());
         // A container that cannot be opened is not understood, and nothing around it.
+        if self.level().is_elsewhere {
+            return Ok(());
+        }
         if finding.severity() == Severity::Error && self.asked.take().is_none() {
             let Level { space, depth, start, size, rest, is_section, .. } = self.level();
             if is_section {
