@@ -237,12 +237,19 @@ fn run(place: &Path, line: &str, peer: Peer, theirs: Option<&String>) -> Result<
     Ok(first.unwrap_or_default())
 }
 
+/// Returns a path as Wine has it.
+fn on_windows(path: &Path) -> String {
+    format!("Z:{}", path.display()).replace('/', r"\")
+}
+
 /// Returns the command that runs a tool for Windows, or a program that Wine has.
 fn by_wine(name: &str) -> Command {
     let tools = windows_tools();
     let tool = tools.join(name).with_extension("exe");
     let mut command = new_command(std::env::var_os("WINE").expect("WINE: see .ci/run windows"));
     command.env_clear().env("WINEDEBUG", "-all").env("WINEPREFIX", tools.join("prefix"));
+    // Names are those of the file system. A program finds the tools, unless the case says otherwise.
+    command.env("LC_ALL", "C.UTF-8").env("WINEPATH", on_windows(&tools));
     command.arg(if tool.exists() { tool.as_os_str() } else { OsStr::new(name) });
     command
 }
@@ -288,15 +295,16 @@ fn run_words(
     let hidden = match tool.parent() {
         Some(tools) => [format!("{}/", tools.display()), place.display().to_string()],
         // A backslash is doubled before.
-        None => [r"\\\\?\\".to_owned(), format!("Z:{}", place.display()).replace('/', r"\\")],
+        None => [r"\\\\?\\".to_owned(), on_windows(place).replace('\\', r"\\")],
     };
     match to {
         Some(name) => fs::write(place.join(name), &output.stdout).unwrap(),
         None => printed(&mut found, '|', &output.stdout, &hidden),
     }
+    let said = without_wine(&output.stderr, peer);
     match theirs {
         Some(errors) => found += errors,
-        None => printed(&mut found, '!', &output.stderr, &hidden),
+        None => printed(&mut found, '!', &said, &hidden),
     }
     match output.status.code() {
         Some(0) => {}
@@ -321,6 +329,17 @@ fn run_words(
         }
     }
     Ok(found)
+}
+
+/// Returns what a tool says, without lines of Wine itself and the directory of the tools.
+fn without_wine(said: &[u8], peer: Peer) -> Vec<u8> {
+    if peer != Peer::Windows {
+        return said.to_vec();
+    }
+    let tools = on_windows(&windows_tools());
+    let said = String::from_utf8_lossy(said).replace(&format!(r"{tools}\"), "");
+    let own = said.split_inclusive('\n').filter(|line| !line.starts_with("wine: "));
+    own.collect::<String>().into_bytes()
 }
 
 /// Adds lines with a mark. A last line without an end gets one backslash; a backslash of the output is doubled.
