@@ -271,17 +271,15 @@ impl Accountant {
             None => (Divided::of(Kind::NotUnderstood, stored), None),
             Some(bytes) => {
                 let hash = XxHash3_128::oneshot(&bytes);
-                // Code that only NVIDIA's linker reads.
                 let size = info.size();
-                let divided = match (is_opaque, info.format()) {
-                    (true, FileFormat::LtoIr) => Divided::of(Kind::LtoIr, size),
-                    (true, _) => Divided::of(Kind::NotUnderstood, size),
-                    // Its first bytes tell now.
-                    (false, FileFormat::LtoIr) => Divided::of(Kind::LtoIr, size),
-                    (false, _) => {
-                        let head = bytes.get(..FileFormat::SNIFF_LEN).unwrap_or(&bytes);
-                        divide(&bytes, size, FileFormat::sniff(head), with_functions)
-                    }
+                let divided = if info.format() == FileFormat::LtoIr {
+                    // Only NVIDIA's linker reads it.
+                    Divided::of(Kind::LtoIr, size)
+                } else if is_opaque {
+                    Divided::of(Kind::NotUnderstood, size)
+                } else {
+                    let head = bytes.get(..FileFormat::SNIFF_LEN).unwrap_or(&bytes);
+                    divide(&bytes, size, FileFormat::sniff(head), with_functions)
                 };
                 (divided, Some(hash))
             }
@@ -484,17 +482,19 @@ impl Visitor for Accountant {
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
         self.findings.push(finding.clone());
-        // A container that cannot be opened is not understood, and nothing around it.
-        if self.level().is_elsewhere {
+        let Level { space, depth, start, size, rest, is_section, is_elsewhere, .. } = self.level();
+        if is_elsewhere {
             return Ok(());
         }
+        // A container that cannot be opened is not understood, and nothing around it.
         if finding.severity() == Severity::Error && self.asked.take().is_none() {
-            let Level { space, depth, start, size, rest, is_section, .. } = self.level();
             if is_section {
                 let rest = self.add_rest(Kind::NotUnderstood, &Arc::from(finding.path()), "");
                 self.claim(space, sized(start, size), depth, Label::Rest(rest));
                 // Once is enough.
-                self.levels.iter_mut().next_back().into_iter().for_each(|it| it.is_section = false);
+                if let Some(level) = self.levels.last_mut() {
+                    level.is_section = false;
+                }
             } else if let Some(rest) = self.rest.get_mut(rest) {
                 (rest.kind, rest.is_damaged) = (Kind::NotUnderstood, true);
             }

@@ -232,7 +232,7 @@ struct Functions<'a> {
 }
 
 impl<'a> Functions<'a> {
-    /// Finds functions by symbols: of a loader's table where there is no other.
+    /// Finds functions by the symbols of the table for linkers, or else of the table for loaders.
     fn find<Elf: FileHeader<Endian = Endianness>>(
         &mut self,
         table: &SectionTable<'a, Elf>,

@@ -235,7 +235,7 @@ impl Inputs {
                 let mut tally = Tally::default();
                 let take = |result| take_one(&mut looked, file, result, &mut tally);
                 results.into_iter().try_for_each(take)?;
-                progress.pass(file.size());
+                progress.pass(|| file.size());
                 looked.end(named(file), members, of(file), tally);
                 io::Result::Ok(())
             })?;

@@ -161,9 +161,10 @@ impl Progress {
         }
     }
 
-    /// Adds bytes that are done.
-    pub fn pass(&self, bytes: u64) {
+    /// Adds bytes that are done. Their number is only asked for if something may be shown.
+    pub fn pass(&self, bytes: impl FnOnce() -> u64) {
         if let Some(shown) = &self.0 {
+            let bytes = bytes();
             let mut line = lock(&shown.line);
             // Files may grow.
             line.done = line.done.checked_add(bytes).unwrap_or(line.total);
@@ -232,7 +233,7 @@ mod tests {
         let patience = [Duration::from_millis(20); 2];
         let progress = Progress::on(print, patience, "listing", 10);
         progress.present("a\n");
-        progress.pass(5);
+        progress.pass(|| 5);
         while !terminal().contains("50 %") {
             thread::sleep(Duration::from_millis(1));
         }

@@ -77,7 +77,7 @@ impl Editor<'_> {
         };
         let (mut emptied, mut going) = (Vec::new(), Vec::new());
         in_order_by(at_once.0, files, Input::identity, edit, |file, edited| {
-            progress.pass(file.size());
+            progress.pass(|| file.size());
             match edited {
                 Step::Done(edited) => reporter.take(file, edited),
                 Step::Empty => {

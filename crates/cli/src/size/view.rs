@@ -9,7 +9,7 @@ use device_code::demangled;
 use tool_kit::style::{self, BAR, HEADING, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
 
-/// Returns a number of bytes; what there is no byte of is a dash.
+/// Returns a number of bytes, or a dash for none.
 fn size(bytes: u64) -> String {
     if bytes == 0 { "-".to_owned() } else { style::size(bytes) }
 }
