@@ -8,7 +8,7 @@ use fat_edit::NamedImages;
 use target_id::OffloadKind;
 use target_id::near::did_you_mean;
 
-use crate::edit::{Incoming, NewImages, Wishes, unclear};
+use tool_edits::{Incoming, NewImages, Wishes, unclear};
 
 use tool_kit::Outcome;
 

@@ -9,7 +9,7 @@ use fat_edit::{CompressOptions, FatbinaryCodec};
 use fat_object::FileFormat;
 
 use crate::compression::Compression;
-use crate::edit::{Editor, Options, Reporter, SizeReport, Subject, Uneditable, Work};
+use tool_edits::{Editor, Options, Reporter, SizeReport, Subject, Uneditable, Work};
 use tool_inputs::native::Installed;
 use tool_kit::arguments::usage;
 use tool_kit::opened::parse_size;

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::edit::{Editor, Options, Subject, Uneditable, Work};
+use tool_edits::{Editor, Options, Subject, Uneditable, Work};
 use tool_kit::Outcome;
 
 /// Decompress and check bundles, offload binaries and fatbinaries

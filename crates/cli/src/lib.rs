@@ -11,7 +11,6 @@ mod compress;
 mod compression;
 mod decompress;
 mod doctor;
-mod edit;
 mod explain;
 mod extract;
 mod fatbin;

@@ -23,7 +23,7 @@ use tool_kit::document::{Document, Shape};
 use tool_kit::format::ListFormat;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
-use tool_kit::style::{COLUMN, HEADING, Out, show};
+use tool_kit::style::{COLUMN, HEADING, Out, separate, show};
 use tool_kit::{Outcome, style};
 use view::{Item, Totals};
 pub(crate) use view::{format_text, heading};
@@ -210,15 +210,6 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 fn around<'f>(inputs: &'f Inputs, file: &'f Input) -> Option<&'f str> {
     let directory = Some(inputs.directory_of(file)).filter(|name| !name.is_empty());
     directory.or_else(|| file.package())
-}
-
-/// Prints an empty line before each block of lines but the first.
-pub(crate) fn separate(out: &mut Out<'_>, blocks: &mut usize) -> io::Result<()> {
-    if *blocks > 0 {
-        show!(out)?;
-    }
-    *blocks += 1;
-    Ok(())
 }
 
 /// Prints the totals of a directory or a package.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 
-use crate::edit::{Editor, Options, Subject, Uneditable, Wishes, Within, Work, unclear};
+use tool_edits::{Editor, Options, Subject, Uneditable, Wishes, Within, Work, unclear};
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 

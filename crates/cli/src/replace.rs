@@ -6,7 +6,7 @@ use std::io;
 
 use fat_edit::NamedImages;
 
-use crate::edit::{Incoming, NewImages, Wishes, unclear};
+use tool_edits::{Incoming, NewImages, Wishes, unclear};
 use tool_kit::Outcome;
 
 /// Replace images in any file

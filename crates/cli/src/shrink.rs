@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use device_select::{Device, Rule, Wanted};
 use fat_object::is_named_for_code;
 
-use crate::edit::{Editor, Options, ShortReport, Uneditable};
 use crate::suggest;
 use crate::thin::{Permits, Thinning};
+use tool_edits::{Options, ShortReport, Uneditable};
 use tool_inputs::limits::Limits;
 use tool_kit::destination::is_directory;
 use tool_kit::directory::Held;
@@ -84,6 +84,5 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         ));
     }
     let mut short = ShortReport::new(&options, &rule, args.why);
-    thinning
-        .edit(&args.files, |editor| Editor { shrinks: Some(&rule), ..editor }.run_with(&mut short))
+    thinning.edit(&args.files, |editor| editor.with_sums(&rule).run_with(&mut short))
 }

@@ -9,8 +9,8 @@ use device_select::{Decision, Missing, Rule, Wanted, is_compiler_library, is_hos
 use fat_edit::EditableFile;
 use fat_object::{FileFormat, ImageInfo};
 
-use crate::edit::{Databases, Editor, Options, Subject, Uneditable, Wishes, Work};
 use crate::suggest;
+use tool_edits::{Databases, Editor, Options, Subject, Uneditable, Wishes, Work};
 use tool_inputs::package::Images;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
@@ -136,16 +136,17 @@ impl Thinning<'_> {
         };
         let images = Images(&is_kept);
         let decide = |subject: &Subject<'_>| self.decide(subject);
-        run(Editor {
-            keep: Keep::Needed(&images),
-            databases: self.permits.databases.then_some(Databases {
-                rule: self.rule,
-                allow_missing: self.permits.missing,
-                allow_other_gpus: self.permits.is_environment,
-                allow_empty: self.permits.empty,
-            }),
-            ..Editor::new(files, self.options, Work::Edit, &decide)
-        })
+        let editor = Editor::new(files, self.options, Work::Edit, &decide);
+        let editor = editor.with_keep(Keep::Needed(&images));
+        if !self.permits.databases {
+            return run(editor);
+        }
+        run(editor.with_databases(Databases {
+            rule: self.rule,
+            allow_missing: self.permits.missing,
+            allow_other_gpus: self.permits.is_environment,
+            allow_empty: self.permits.empty,
+        }))
     }
 
     /// Returns the option of the rule, and with its arguments.

@@ -204,6 +204,19 @@ pub fn stdout() -> Out<'static> {
     out.fitting(terminal_width())
 }
 
+/// Prints an empty line before each block of lines but the first.
+///
+/// # Errors
+///
+/// The output cannot be written.
+pub fn separate(out: &mut Out<'_>, blocks: &mut usize) -> io::Result<()> {
+    if *blocks > 0 {
+        show!(out)?;
+    }
+    *blocks += 1;
+    Ok(())
+}
+
 /// Returns standard output for bytes that need no escapes: JSON has its own, scripts are ours. Text goes to [`stdout`].
 pub fn buffered_stdout() -> impl Write {
     BufWriter::with_capacity(1 << 16, Erasing(io::stdout().lock()))

@@ -6,7 +6,7 @@ pub(crate) mod split;
 
 use fat_edit::EditPlan;
 
-use crate::edit::describe_host;
+use tool_edits::describe_host;
 use tool_kit::failure::Failure;
 use tool_kit::{report, scratch};
 

@@ -69,7 +69,7 @@ const FLOORS: [(&str, &[Line]); 9] = [
             ),
         ],
     ),
-    ("sixth", &[("offload-drop-ins", None)]),
+    ("sixth", &[("offload-drop-ins", None), ("offload-tool-edits", None)]),
     ("roof", &[("offload-cli", None)]),
 ];
 

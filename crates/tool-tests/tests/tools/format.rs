@@ -164,7 +164,7 @@ fn codes_in_sources() -> BTreeSet<String> {
     let groups =
         ["targets", "size", "kernel", "diff", "needs", "verify", "package", "edit", "file"];
     let mut codes = BTreeSet::new();
-    for crates in ["cli", "tool-kit", "tool-inputs", "device-code", "offload-check"] {
+    for crates in ["cli", "tool-kit", "tool-inputs", "tool-edits", "device-code", "offload-check"] {
         let mut files = Vec::new();
         machine::sources(&root().join("crates").join(crates).join("src"), &mut files);
         for file in files {

@@ -27,10 +27,10 @@ use tool_kit::positioned::Positioned;
 use tool_kit::style;
 
 /// The rows of a file, or of a package and its members; or the reason why it was not edited.
-pub(super) type Edited = Result<Vec<FileRow>, Failure>;
+pub(crate) type Edited = Result<Vec<FileRow>, Failure>;
 
 /// The fate of a file.
-pub(super) enum Step {
+pub(crate) enum Step {
     Done(Edited),
     /// It is deleted, after all others were edited.
     Delete,
@@ -40,7 +40,7 @@ pub(super) enum Step {
 
 /// When a file is edited: one that would lose all its code is edited after all others.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(crate) enum Stage {
     /// With all others: it is postponed.
     First,
     /// After the others: it loses all its code.
@@ -50,23 +50,23 @@ pub(super) enum Stage {
 }
 
 /// The edit of one file, or of a package.
-pub(super) struct Job<'e> {
-    pub(super) editor: &'e Editor<'e>,
-    pub(super) listed: Listed<'e>,
+pub(crate) struct Job<'e> {
+    pub(crate) editor: &'e Editor<'e>,
+    pub(crate) listed: Listed<'e>,
     loose: &'e LooseFiles,
-    pub(super) share: Share,
+    pub(crate) share: Share,
     /// The time of the edit.
-    pub(super) stage: Cell<Stage>,
+    pub(crate) stage: Cell<Stage>,
     /// `true` if it failed, and may not with more than the share.
     needs_more: Cell<bool>,
     /// The most bytes that may be held beside the file, those of the member that is edited now, and those of new members.
-    pub(super) most_held: u64,
-    pub(super) held: Cell<u64>,
-    pub(super) kept: Cell<u64>,
+    pub(crate) most_held: u64,
+    pub(crate) held: Cell<u64>,
+    pub(crate) kept: Cell<u64>,
 }
 
 impl<'e> Job<'e> {
-    pub(super) fn new(
+    pub(crate) fn new(
         editor: &'e Editor<'e>,
         (lists, loose): (&'e Mutex<Lists>, &'e LooseFiles),
         share: Share,
@@ -89,7 +89,7 @@ impl<'e> Job<'e> {
     /// # Errors
     ///
     /// The share may be too small: this counts for nothing.
-    pub(super) fn edit(mut self, file: &Input) -> Result<Step, Step> {
+    pub(crate) fn edit(mut self, file: &Input) -> Result<Step, Step> {
         if self.loose.fate(file) == Some(LooseFate::Stays) {
             return Ok(Step::Done(Ok(Vec::new())));
         }
@@ -105,13 +105,13 @@ impl<'e> Job<'e> {
     }
 
     /// Edits a file that was postponed, or leaves it.
-    pub(super) fn edit_last(mut self, file: &Input, stage: Stage) -> Edited {
+    pub(crate) fn edit_last(mut self, file: &Input, stage: Stage) -> Edited {
         self.stage.set(stage);
         self.rows_of(file, Self::edit_any)
     }
 
     /// Deletes a file.
-    pub(super) fn delete(mut self, file: &Input) -> Edited {
+    pub(crate) fn delete(mut self, file: &Input) -> Edited {
         self.rows_of(file, |job, file| job.delete_file(file).map(|row| vec![row]))
     }
 
@@ -267,7 +267,7 @@ impl<'e> Job<'e> {
     /// # Errors
     ///
     /// Any other failure.
-    pub(super) fn staying(
+    pub(crate) fn staying(
         &self,
         name: &str,
         (file, size): (Positioned<'_>, u64),
@@ -292,7 +292,7 @@ impl<'e> Job<'e> {
     /// # Errors
     ///
     /// Such a file is refused unless findings are allowed.
-    pub(super) fn compare(&mut self, input: &Input, file: &File) -> Result<Vec<String>, Failure> {
+    pub(crate) fn compare(&mut self, input: &Input, file: &File) -> Result<Vec<String>, Failure> {
         let faults = self.listed.compare(input, Some(file))?;
         allow(self.editor.options, &faults)
     }
@@ -307,7 +307,7 @@ impl<'e> Job<'e> {
     }
 
     /// Returns the new file, and whether it replaces the old one.
-    pub(super) fn output(&self, file: &Input) -> Result<(Name, bool), Failure> {
+    pub(crate) fn output(&self, file: &Input) -> Result<(Name, bool), Failure> {
         let destination = &self.editor.options.output;
         let target = match &destination.build_tag {
             // The name of the wheel has the tag as well.
@@ -326,7 +326,7 @@ impl<'e> Job<'e> {
     }
 
     /// Returns the note that a kernel's signature of the file is dropped, if it has one and that is allowed.
-    pub(super) fn unseal(&self, input: &File) -> Result<Option<String>, Failure> {
+    pub(crate) fn unseal(&self, input: &File) -> Result<Option<String>, Failure> {
         let Some(seal) = attributes::seal(input) else { return Ok(None) };
         if !self.editor.options.host.drop_signature {
             return Err(Failure::refused(format!(
@@ -338,7 +338,7 @@ impl<'e> Job<'e> {
     }
 
     /// Surveys a file, and plans what is decided.
-    pub(super) fn plan(
+    pub(crate) fn plan(
         &self,
         input: Positioned<'_>,
         is_named: bool,
@@ -363,13 +363,13 @@ impl<'e> Job<'e> {
     }
 
     /// Returns how many further bytes may be held.
-    pub(super) fn room(&self) -> u64 {
+    pub(crate) fn room(&self) -> u64 {
         // A member may be kept that took all the room.
         self.most_held.saturating_sub(self.held.get() + self.kept.get())
     }
 
     /// Returns the options of a walk that may hold them.
-    pub(super) fn walk(&self) -> fat_object::Options {
+    pub(crate) fn walk(&self) -> fat_object::Options {
         let walk = self.editor.options.limits.options().with_max_decompressed(self.room());
         walk.with_max_held(self.share.bytes)
     }

@@ -25,20 +25,21 @@ use tool_kit::{input, parallel};
 const MOST_OF_LIST: u64 = 16 << 20;
 
 /// The deletion of files that are for other GPUs as a whole.
-#[derive(Clone, Copy)]
-pub(crate) struct Databases<'a> {
-    pub(crate) rule: &'a Rule,
+#[derive(Clone, Copy, Debug)]
+pub struct Databases<'a> {
+    /// The rule that says what is kept.
+    pub rule: &'a Rule,
     /// Places may have nothing for the targets of the rule.
-    pub(crate) allow_missing: bool,
+    pub allow_missing: bool,
     /// Places with images for other GPUs of the same vendor may, too.
-    pub(crate) allow_other_gpus: bool,
+    pub allow_other_gpus: bool,
     /// Places may lose all their files.
-    pub(crate) allow_empty: bool,
+    pub allow_empty: bool,
 }
 
 /// Fate of a loose image of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LooseFate {
+pub(crate) enum LooseFate {
     /// It is deleted, as it was when it was read.
     Goes(Stamp),
     /// Nothing changes in its place.
@@ -51,19 +52,19 @@ pub(super) enum LooseFate {
 
 /// A place with nothing for the targets of the rule.
 #[derive(Debug)]
-pub(crate) struct LeftPlace {
-    pub(super) name: String,
-    pub(super) images: usize,
-    pub(super) tally: Tally,
+pub struct LeftPlace {
+    pub(crate) name: String,
+    pub(crate) images: usize,
+    pub(crate) tally: Tally,
 }
 
 /// The loose images of directories, with the words about them.
 #[derive(Debug, Default)]
-pub(super) struct LooseFiles {
+pub(crate) struct LooseFiles {
     fates: HashMap<PathBuf, LooseFate>,
-    pub(super) left: Vec<LeftPlace>,
-    pub(super) faults: Vec<String>,
-    pub(super) notes: Vec<String>,
+    pub(crate) left: Vec<LeftPlace>,
+    pub(crate) faults: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// A loose image of a directory.
@@ -83,12 +84,12 @@ struct ReadImage {
 
 impl LooseFiles {
     /// Returns what becomes of a file; `None` for one that is not a loose image.
-    pub(super) fn fate(&self, file: &Input) -> Option<LooseFate> {
+    pub(crate) fn fate(&self, file: &Input) -> Option<LooseFate> {
         self.fates.get(file.path()).copied()
     }
 
     /// Returns the note about lists of checksums that have files which are deleted.
-    pub(super) fn note(&self, inputs: &Inputs, max: MaxInput) -> Option<String> {
+    pub(crate) fn note(&self, inputs: &Inputs, max: MaxInput) -> Option<String> {
         let going = self.fates.iter().filter(|(_, fate)| matches!(fate, LooseFate::Goes(_)));
         let going: HashSet<_> = going.map(|(path, _)| &**path).collect();
         let directories: HashSet<_> = going.iter().filter_map(|path| path.parent()).collect();
@@ -128,7 +129,7 @@ impl Databases<'_> {
 
     /// Returns the kernel database that the path of a file leads to, if the file may go. In an environment, only those of the
     /// vendors of the targets do.
-    pub(super) fn database(&self, path: &str) -> Option<Database> {
+    pub(crate) fn database(&self, path: &str) -> Option<Database> {
         let is_meant =
             |it: &Database| !self.allow_other_gpus || self.rule.is_of_vendor(&it.to_target());
         self.rule.database(path).filter(is_meant)
@@ -209,7 +210,7 @@ impl Databases<'_> {
     }
 
     /// Finds the loose images of directories, and decides about each place. `names` tells the distributions that have a file.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         inputs: &Inputs,
         (limits, at_once, shares): (&Limits, NonZeroUsize, &Shares),
@@ -265,7 +266,7 @@ impl Databases<'_> {
     }
 
     /// Returns the names of the loose images among the members of a package that are left out.
-    pub(super) fn loose_members(
+    pub(crate) fn loose_members(
         &self,
         package: &Package,
         limits: &Limits,

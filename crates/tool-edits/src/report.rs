@@ -10,24 +10,25 @@ use fat_object::ContainerKind;
 use serde::Serialize;
 
 use super::wishes::Wishes;
-use crate::ls::separate;
 use tool_kit::document::Shape;
 use tool_kit::folded::Folded;
-use tool_kit::style::{self, HEADING, Out, TARGET, show};
+use tool_kit::style::{self, HEADING, Out, TARGET, separate, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{holes, input, report as messages};
 
 /// The kind of work, for the reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub enum Work {
     /// Images are removed, replaced or added.
     Edit,
+    /// Bundles and fatbinaries are compressed.
     Compress,
+    /// They are decompressed.
     Decompress,
 }
 
 impl Work {
-    pub(super) fn doing(self) -> &'static str {
+    pub(crate) fn doing(self) -> &'static str {
         match self {
             Work::Edit => "editing",
             Work::Compress => "compressing",
@@ -36,7 +37,7 @@ impl Work {
     }
 
     /// Returns the shape of its document.
-    pub(super) fn shape(self) -> &'static Shape {
+    pub(crate) fn shape(self) -> &'static Shape {
         match self {
             Work::Edit => &EDIT,
             Work::Compress => &Shape { command: "compress", ..EDIT },
@@ -45,45 +46,45 @@ impl Work {
     }
 }
 
-pub(super) const EDIT: Shape =
+pub(crate) const EDIT: Shape =
     Shape::new("edit", "files", "file output changed deleted size_before/B size_after/B");
 
 /// One file in the report.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct FileRow {
-    pub(super) file: String,
-    pub(super) output: String,
-    pub(super) dry_run: bool,
+pub struct FileRow {
+    pub(crate) file: String,
+    pub(crate) output: String,
+    pub(crate) dry_run: bool,
     /// `true` if the new file is not the old one.
-    pub(super) changed: bool,
-    pub(super) deleted: bool,
-    pub(super) size_before: u64,
-    pub(super) size_after: u64,
+    pub(crate) changed: bool,
+    pub(crate) deleted: bool,
+    pub(crate) size_before: u64,
+    pub(crate) size_after: u64,
     /// Bytes of the new file that were device code and are zeros now.
     zeros: u64,
     targets: Vec<TargetRow>,
     containers: Vec<ContainerRow>,
-    pub(super) notes: Vec<String>,
-    pub(super) warnings: Vec<String>,
+    pub(crate) notes: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// `true` if the output is the input.
     #[serde(skip)]
     in_place: bool,
     #[serde(skip)]
-    pub(super) about: About,
+    pub(crate) about: About,
     /// Number of offload binaries that stay plain for their readers.
     #[serde(skip)]
     stay: usize,
     /// The installed distributions that have the file: the path of the list of each, and the name.
     #[serde(skip)]
-    pub(super) distributions: BTreeSet<(PathBuf, String)>,
+    pub(crate) distributions: BTreeSet<(PathBuf, String)>,
     /// Sums by a rule, if it is asked for them.
     #[serde(skip)]
-    pub(super) tally: Tally,
+    pub(crate) tally: Tally,
     #[serde(skip_serializing_if = "Stays::is_nothing")]
-    pub(super) stays: Stays,
+    pub(crate) stays: Stays,
     /// Bytes of whole pages of new zeros.
     #[serde(skip)]
-    pub(super) holes: u64,
+    pub(crate) holes: u64,
     /// The drivers and runtimes that can read the changed containers.
     #[serde(skip)]
     needs: BTreeSet<Need>,
@@ -92,7 +93,7 @@ pub(crate) struct FileRow {
 /// The code that stays although a rule drops it.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Stays {
+pub(crate) enum Stays {
     #[default]
     Nothing,
     /// Parts of the file: the reason, and bytes of code.
@@ -160,7 +161,7 @@ struct ContainerRow {
 
 impl FileRow {
     /// Returns the row of an edited file, with sums by a rule, and what stays although the rule drops it, if there is one.
-    pub(super) fn new(
+    pub(crate) fn new(
         (file, output): (&str, &Path),
         contents: &EditableFile,
         plan: &EditPlan,
@@ -208,20 +209,20 @@ impl FileRow {
     }
 
     /// Returns the row of a file of this many bytes that stays as it is.
-    pub(super) fn staying(file: &str, size: u64, tally: Tally, stays: Stays) -> Self {
+    pub(crate) fn staying(file: &str, size: u64, tally: Tally, stays: Stays) -> Self {
         let (size_before, size_after) = (size, size);
         let (file, output) = (file.to_owned(), file.to_owned());
         FileRow { file, output, size_before, size_after, tally, stays, ..FileRow::default() }
     }
 
     /// Returns the row of a file of this many bytes that is deleted.
-    pub(super) fn deleted(file: &str, size_before: u64) -> Self {
+    pub(crate) fn deleted(file: &str, size_before: u64) -> Self {
         let (file, output) = (file.to_owned(), file.to_owned());
         FileRow { file, output, changed: true, deleted: true, size_before, ..FileRow::default() }
     }
 
     /// Returns the row of a file that was not looked into, as nothing in it changes.
-    pub(super) fn untouched(file: &str, size: u64) -> Self {
+    pub(crate) fn untouched(file: &str, size: u64) -> Self {
         let mut tally = Tally::default();
         tally.kept.machine_code = size;
         FileRow::staying(file, size, tally, Stays::Nothing)
@@ -249,18 +250,18 @@ impl FileRow {
     }
 
     /// Says that the file is a member of a package.
-    pub(super) fn of_package(self, dry_run: bool) -> Self {
+    pub(crate) fn of_package(self, dry_run: bool) -> Self {
         FileRow { dry_run, about: About::Member, ..self }
     }
 
     /// Says how the new file is written: not at all, or in the place of the old one.
-    pub(super) fn written(mut self, dry_run: bool, in_place: bool) -> Self {
+    pub(crate) fn written(mut self, dry_run: bool, in_place: bool) -> Self {
         (self.dry_run, self.in_place) = (dry_run, in_place);
         self
     }
 
     /// Adds notes and warnings to those of other files.
-    pub(super) fn messages(&self, work: Work, is_named: bool, all: &mut Folded) {
+    pub(crate) fn messages(&self, work: Work, is_named: bool, all: &mut Folded) {
         let file = &self.file;
         // Other members have the same package before the first colon that a path of theirs follows.
         let package = file.rsplit_once(':').map(|(package, _)| package);
@@ -325,7 +326,7 @@ fn staying(note: &EditNote) -> usize {
 }
 
 /// Prints a heading and a table for each file that changes.
-pub(super) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
+pub(crate) fn print(rows: &[FileRow], work: Work) -> io::Result<()> {
     let mut out = style::stdout();
     for (nth, row) in rows.iter().filter(|row| row.changed).enumerate() {
         if nth > 0 {
@@ -354,7 +355,7 @@ fn print_heading(out: &mut Out<'_>, row: &FileRow) -> io::Result<()> {
 }
 
 /// Prints a line for each file that changes, and the total: below each package its members.
-pub(super) fn print_files(rows: &[FileRow]) -> io::Result<()> {
+pub(crate) fn print_files(rows: &[FileRow]) -> io::Result<()> {
     let is_whole = |row: &&FileRow| row.about == About::Package;
     let changed = rows.iter().filter(|row| row.changed);
     let (packages, mut changed): (Vec<&FileRow>, Vec<&FileRow>) = changed.partition(is_whole);
@@ -407,7 +408,7 @@ fn print_table<'r>(
 }
 
 /// Prints what compression saves in total, unless the sizes of the only file are above, and what must be able to read the files then.
-pub(super) fn print_saved(rows: &[FileRow], is_alone: bool) -> io::Result<()> {
+pub(crate) fn print_saved(rows: &[FileRow], is_alone: bool) -> io::Result<()> {
     let changed = || rows.iter().filter(|row| row.changed);
     let wholes: Vec<_> = changed().filter(|row| row.about != About::Member).collect();
     if wholes.is_empty() {
@@ -464,7 +465,7 @@ fn lines<'r>(rows: &[&'r FileRow]) -> Vec<(String, Vec<&'r FileRow>)> {
 }
 
 /// Prints a line for each installed distribution that has changed files.
-pub(super) fn print_distributions(rows: &[FileRow]) -> io::Result<()> {
+pub(crate) fn print_distributions(rows: &[FileRow]) -> io::Result<()> {
     let mut named: BTreeMap<_, Vec<&FileRow>> = BTreeMap::new();
     for row in rows {
         row.distributions.iter().for_each(|one| named.entry(one).or_default().push(row));

@@ -16,7 +16,7 @@ use tool_kit::format::Format;
 use tool_kit::report::{self as messages, Message};
 
 /// Takes the results of an edit one by one, in the order of the files, and says what is to be said about them.
-pub(crate) trait Reporter {
+pub trait Reporter {
     /// Gets all files before the first is edited.
     fn start(&mut self, _: &Inputs) {}
 
@@ -146,14 +146,15 @@ impl Reporter for FullReport<'_> {
 
 /// The size that files would have, without any message.
 #[derive(Debug, Default)]
-pub(crate) struct SizeReport {
+pub struct SizeReport {
     /// Bytes of all files; `None` if they are too many for a number.
-    pub(crate) size: Option<u64>,
+    pub size: Option<u64>,
     has_failed: bool,
 }
 
 impl SizeReport {
-    pub(crate) fn new() -> Self {
+    /// Returns the report of no file.
+    pub fn new() -> Self {
         SizeReport { size: Some(0), has_failed: false }
     }
 }

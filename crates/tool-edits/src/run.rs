@@ -17,14 +17,14 @@ use tool_kit::wildcards;
 
 impl Editor<'_> {
     /// Edits each file by itself, and reports all of them.
-    pub(crate) fn run(self) -> io::Result<Outcome> {
+    pub fn run(self) -> io::Result<Outcome> {
         let mut reporter = FullReport::new(self.options, self.work);
         self.run_with(&mut reporter)
     }
 
     /// Edits each file by itself, several at the same time. The reporter gets the results in the order of the files; those of
     /// files that are deleted come last.
-    pub(crate) fn run_with(self, reporter: &mut dyn Reporter) -> io::Result<Outcome> {
+    pub fn run_with(self, reporter: &mut dyn Reporter) -> io::Result<Outcome> {
         let named = wildcards::expanded(self.files);
         let inputs = Inputs::find(&named);
         let files = inputs.files();

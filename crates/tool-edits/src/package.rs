@@ -65,7 +65,7 @@ type Planned = Result<(Option<EditPlan>, FileRow), Failure>;
 
 impl Job<'_> {
     /// Edits all members of a package, and writes it again. Files of kernel databases for other GPUs are left out.
-    pub(super) fn edit_package(
+    pub(crate) fn edit_package(
         &mut self,
         named: &Input,
         package: &Package,

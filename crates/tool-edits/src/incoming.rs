@@ -16,7 +16,7 @@ use tool_kit::failure::Failure;
 
 /// The options of commands that put new images into a file.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Incoming {
+pub struct Incoming {
     /// File to edit; - is standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -31,7 +31,7 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     /// Edits the file with the images that arguments `ID=IMAGE` name, as `decide` wishes, which returns faults.
-    pub(crate) fn run(
+    pub fn run(
         &self,
         images: &[OsString],
         decide: impl Fn(&NamedImages<'_>, &NewImages, &mut Wishes) -> Vec<String> + Sync,

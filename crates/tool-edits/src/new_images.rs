@@ -11,17 +11,17 @@ use tool_kit::{input, report};
 
 /// The images that arguments `ID=IMAGE` name. The position of an argument is the number of its image.
 #[derive(Debug)]
-pub(crate) struct NewImages {
+pub struct NewImages {
     /// The texts before the `=`.
-    pub(crate) ids: Vec<String>,
+    pub ids: Vec<String>,
     names: Vec<String>,
-    pub(super) files: Vec<NewImage>,
+    pub(crate) files: Vec<NewImage>,
     permissions: Vec<NewPermissions>,
 }
 
 impl NewImages {
     /// No images.
-    pub(super) const NONE: Self = NewImages {
+    pub(crate) const NONE: Self = NewImages {
         ids: Vec::new(),
         names: Vec::new(),
         files: Vec::new(),
@@ -29,7 +29,7 @@ impl NewImages {
     };
 
     /// Opens all images.
-    pub(super) fn open(arguments: &[OsString], max: MaxInput) -> Result<Self, String> {
+    pub(crate) fn open(arguments: &[OsString], max: MaxInput) -> Result<Self, String> {
         let mut images = NewImages::NONE;
         for argument in arguments {
             let (id, path) = split(argument)?;
@@ -43,12 +43,12 @@ impl NewImages {
     }
 
     /// Returns the permissions of a file that gets some of the images.
-    pub(super) fn narrow(&self, new: NewPermissions) -> NewPermissions {
+    pub(crate) fn narrow(&self, new: NewPermissions) -> NewPermissions {
         self.permissions.iter().fold(new, |new, image| new.and(*image))
     }
 
     /// Returns the file that an image comes from.
-    pub(super) fn name(&self, number: usize) -> &str {
+    pub(crate) fn name(&self, number: usize) -> &str {
         self.names.get(number).map_or("", String::as_str)
     }
 }

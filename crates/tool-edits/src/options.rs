@@ -12,23 +12,24 @@ use tool_kit::parallel::Threads;
 
 /// Options of all commands that edit files.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Options {
+pub struct Options {
     #[command(flatten)]
-    pub(super) output: Destination,
+    pub(crate) output: Destination,
     #[command(flatten)]
-    pub(super) host: Host,
+    pub(crate) host: Host,
     /// Compress packages at level N of their codec (default: as they were)
     ///
     /// gzip, bzip2 and zip: 1 to 9; xz: 0 to 9; zstd: 1 to 22. The option --level of compress is for device code.
     #[arg(long, value_name = "N")]
-    pub(super) package_level: Option<u32>,
+    pub(crate) package_level: Option<u32>,
     #[command(flatten)]
-    pub(crate) limits: Limits,
+    /// Limits of memory and threads.
+    pub limits: Limits,
 }
 
 impl Options {
     /// Returns options that permit no change of host files, for files in place unless there is an output.
-    pub(crate) fn strict(
+    pub fn strict(
         output: Option<PathBuf>,
         (dry_run, format): (bool, ListFormat),
         limits: &Limits,
@@ -43,14 +44,14 @@ impl Options {
     }
 
     /// Returns the same options, and writes nothing.
-    pub(crate) fn dry(&self) -> Self {
+    pub fn dry(&self) -> Self {
         let mut options = self.clone();
         options.output.dry_run = true;
         options
     }
 
     /// Returns the options of the edit. Commands check for emptied containers themselves, with better messages.
-    pub(crate) fn edit(&self) -> EditOptions {
+    pub fn edit(&self) -> EditOptions {
         EditOptions::default()
             .with_grow(self.host.grow)
             .with_drop_signature(self.host.drop_signature)
@@ -61,7 +62,7 @@ impl Options {
     }
 
     /// Returns empty wishes of a command that can leave a part of a file as it is, and edits several at the same time.
-    pub(crate) fn wishes(&self, uneditable: Uneditable, threads: Threads) -> Wishes {
+    pub fn wishes(&self, uneditable: Uneditable, threads: Threads) -> Wishes {
         let edit = self.edit().with_threads(threads.number());
         Wishes::new(edit.with_allow_uneditable(uneditable.allow_uneditable))
     }
@@ -69,24 +70,24 @@ impl Options {
 
 /// Permitted changes of the host file.
 #[derive(clap::Args, Clone, Debug, Default)]
-pub(super) struct Host {
+pub(crate) struct Host {
     /// Allow a linked file to grow; move device code that no longer fits to its end
     #[arg(long)]
-    pub(super) grow: bool,
+    pub(crate) grow: bool,
     /// Allow editing a signed file; remove its signature
     #[arg(long)]
-    pub(super) drop_signature: bool,
+    pub(crate) drop_signature: bool,
     /// Allow editing a file with malformed IDs, wrong hashes or trailing bytes
     ///
     /// Without this option, a file with findings of `offload verify` is refused. With it, each finding is a
     /// warning. Damage that hides the position of a container is always refused.
     #[arg(long)]
-    pub(super) allow_findings: bool,
+    pub(crate) allow_findings: bool,
 }
 
 /// The option of commands that can leave a part of a file as it is.
 #[derive(clap::Args, Clone, Copy, Debug)]
-pub(crate) struct Uneditable {
+pub struct Uneditable {
     /// Skip device code that cannot be edited
     ///
     /// Without this option, an edit that would change device code in Mach-O files, WebAssembly modules, LLVM bitcode
@@ -98,15 +99,15 @@ pub(crate) struct Uneditable {
 
 impl Uneditable {
     /// Such code is skipped.
-    pub(crate) const SKIPPED: Self = Uneditable { allow_uneditable: true };
+    pub const SKIPPED: Self = Uneditable { allow_uneditable: true };
 }
 
 /// The option that says where in a file.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Within {
+pub struct Within {
     /// Edit only this container, from column IN of `offload ls`: bundle:1, member:a.o
     ///
     /// Repeatable: the second container lies in the first.
     #[arg(long = "in", value_name = "KIND:NAME")]
-    pub(super) steps: Vec<String>,
+    pub(crate) steps: Vec<String>,
 }

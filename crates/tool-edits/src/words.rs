@@ -17,7 +17,7 @@ const MOST: usize = 5;
 /// # Errors
 ///
 /// There are findings, and they are refused.
-pub(super) fn allow(options: &Options, findings: &[impl ToString]) -> Result<Vec<String>, Failure> {
+pub(crate) fn allow(options: &Options, findings: &[impl ToString]) -> Result<Vec<String>, Failure> {
     let advice = "allow editing with --allow-findings";
     if let ([first, others @ ..], false) = (findings, options.host.allow_findings) {
         let first = first.to_string();
@@ -34,7 +34,7 @@ pub(super) fn allow(options: &Options, findings: &[impl ToString]) -> Result<Vec
 }
 
 /// Returns an error of the library, with the option that helps.
-pub(super) fn explain(error: &Error, images: &NewImages) -> Failure {
+pub(crate) fn explain(error: &Error, images: &NewImages) -> Failure {
     if let Some((number, target, disagreement)) = error.mismatch() {
         let file = images.name(number);
         return format!("'{file}' is not an image for {target}: {disagreement} (--any-image)")
@@ -53,7 +53,7 @@ pub(super) fn explain(error: &Error, images: &NewImages) -> Failure {
 }
 
 /// Returns the error of a plan, and names the option that leaves uneditable containers alone.
-pub(super) fn refused(
+pub(crate) fn refused(
     error: &Error,
     images: &NewImages,
     file: &EditableFile,
@@ -78,30 +78,30 @@ pub(super) fn refused(
 }
 
 /// Returns whether the hash of a compressed bundle is wrong.
-pub(super) fn is_about_hash(error: &Error) -> bool {
+pub(crate) fn is_about_hash(error: &Error) -> bool {
     let ccob = error.damage().and_then(fat_object::Error::ccob);
     ccob.is_some_and(|error| error.kind() == ccob::ErrorKind::Hash)
 }
 
 /// Returns the error of a name, with what helps where several images or places have it.
-pub(crate) fn unclear(error: &Error, advice: &str) -> String {
+pub fn unclear(error: &Error, advice: &str) -> String {
     let text = error.io().map_or_else(|| error.to_string(), report::reason);
     let is_ambiguous = error.kind() == ErrorKind::Ambiguous;
     if is_ambiguous { format!("{text}; choose one by {advice}") } else { text }
 }
 
 /// Returns the answer to an option for wheels alone.
-pub(super) fn no_wheel() -> Failure {
+pub(crate) fn no_wheel() -> Failure {
     "--build-tag is for wheels".to_owned().into()
 }
 
 /// Returns the note about files or members that no option selects.
-pub(super) fn left_alone(names: &[String]) -> String {
+pub(crate) fn left_alone(names: &[String]) -> String {
     format!("left alone, because no option selects their code: {}", few(names))
 }
 
 /// Returns a remark about the file around device code, in words.
-pub(crate) fn describe_host(note: &EditNote) -> Option<String> {
+pub fn describe_host(note: &EditNote) -> Option<String> {
     match note {
         EditNote::Zeroed { bytes } => Some(format!(
             "{} could not be removed from the file and are now zeros",
@@ -113,7 +113,7 @@ pub(crate) fn describe_host(note: &EditNote) -> Option<String> {
 }
 
 /// Returns a note in words, with the option that helps.
-pub(super) fn describe(note: &EditNote, file: &EditableFile, wishes: &Wishes) -> String {
+pub(crate) fn describe(note: &EditNote, file: &EditableFile, wishes: &Wishes) -> String {
     if let Some(text) = describe_host(note) {
         return text;
     }

@@ -17,22 +17,25 @@ use tool_kit::positioned::Positioned;
 use tool_kit::store::Keep;
 
 /// A file to be edited, for who decides how.
-pub(crate) struct Subject<'a> {
+#[derive(Debug)]
+pub struct Subject<'a> {
     /// `false` for a file of a directory that is named, and may hold nothing for the command.
-    pub(crate) is_named: bool,
+    pub is_named: bool,
     /// `true` once all other files are edited.
-    pub(crate) is_last: bool,
-    pub(crate) contents: &'a EditableFile,
-    pub(crate) file: Positioned<'a>,
+    pub is_last: bool,
+    /// What it holds.
+    pub contents: &'a EditableFile,
+    /// Its bytes.
+    pub file: Positioned<'a>,
     /// The options of a walk through it, which may hold what is left.
-    pub(crate) walk: &'a fat_object::Options,
+    pub walk: &'a fat_object::Options,
     /// The threads for it.
-    pub(crate) threads: Threads,
+    pub threads: Threads,
 }
 
 impl<'a> Subject<'a> {
     /// Returns the images and containers by the names of a listing, in the containers that are meant.
-    pub(crate) fn named(&self, within: &'a Within) -> Result<NamedImages<'a>, String> {
+    pub fn named(&self, within: &'a Within) -> Result<NamedImages<'a>, String> {
         let named = self.contents.named(self.file, self.walk, &within.steps);
         named.map_err(|error| unclear(&error, ""))
     }
@@ -42,10 +45,14 @@ impl<'a> Subject<'a> {
 pub(crate) type Decide<'d> = dyn Fn(&Subject<'_>) -> Result<Wishes, Failure> + Sync + 'd;
 
 /// The common settings of all files.
-pub(crate) struct Editor<'a> {
+#[allow(missing_debug_implementations)] // It has a function.
+pub struct Editor<'a> {
+    /// The files and directories that are named.
     pub(crate) files: &'a [PathBuf],
+    /// The options that all commands have.
     pub(crate) options: &'a Options,
     pub(crate) images: &'a NewImages,
+    /// The kind of work, for the report.
     pub(crate) work: Work,
     pub(crate) decide: &'a Decide<'a>,
     /// The images that are needed of members of packages.
@@ -57,7 +64,8 @@ pub(crate) struct Editor<'a> {
 }
 
 impl<'a> Editor<'a> {
-    pub(crate) fn new(
+    /// Returns the settings of edits of files, or all files of directories, as `decide` wishes for each.
+    pub fn new(
         files: &'a [PathBuf],
         options: &'a Options,
         work: Work,
@@ -73,5 +81,23 @@ impl<'a> Editor<'a> {
             shrinks: None,
             databases: None,
         }
+    }
+
+    /// Keeps only what the edit needs of members of packages.
+    #[must_use]
+    pub fn with_keep(self, keep: Keep<'a>) -> Self {
+        Editor { keep, ..self }
+    }
+
+    /// Takes sums by a rule, and leaves files that are refused as they are.
+    #[must_use]
+    pub fn with_sums(self, rule: &'a Rule) -> Self {
+        Editor { shrinks: Some(rule), ..self }
+    }
+
+    /// Deletes files of kernel databases and loose images that are for other GPUs.
+    #[must_use]
+    pub fn with_databases(self, databases: Databases<'a>) -> Self {
+        Editor { databases: Some(databases), ..self }
     }
 }

@@ -30,7 +30,8 @@ use tool_kit::table::Table;
 const MOST_REASONS: usize = 20;
 
 /// Sums about all files. Nothing is said about single files unless they fail.
-pub(crate) struct ShortReport<'a> {
+#[derive(Debug)]
+pub struct ShortReport<'a> {
     options: &'a Options,
     shrunk: Shrunk,
     /// Packages that changed: the lists of installed ones with names, and the files that are packages.
@@ -58,7 +59,8 @@ struct Linked {
 const SHAPE: Shape = Shape { command: "shrink", ..EDIT };
 
 impl<'a> ShortReport<'a> {
-    pub(crate) fn new(options: &'a Options, rule: &Rule, why: bool) -> Self {
+    /// Returns the report of no file, with sums by a rule; `why` adds the reasons why code stays.
+    pub fn new(options: &'a Options, rule: &Rule, why: bool) -> Self {
         ShortReport {
             options,
             shrunk: Shrunk::new(rule),

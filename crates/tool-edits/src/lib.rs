@@ -1,0 +1,31 @@
+//! Edits of device code in files, packages and directories: the way from a file to a new one, and the report about it. Made for the
+//! tools of this workspace, and no stable API.
+//!
+//! An [`Editor`] edits all files that a command line names, as the command decides for each ([`Wishes`]), and tells a [`Reporter`].
+
+#![forbid(unsafe_code)]
+
+mod editor;
+mod incoming;
+mod job;
+mod loose;
+mod new_images;
+mod options;
+mod package;
+mod report;
+mod reporter;
+mod run;
+mod short_report;
+mod wishes;
+mod words;
+
+pub use editor::{Editor, Subject};
+pub use incoming::Incoming;
+pub use loose::Databases;
+pub use new_images::NewImages;
+pub use options::{Options, Uneditable, Within};
+pub use report::Work;
+pub use reporter::{Reporter, SizeReport};
+pub use short_report::ShortReport;
+pub use wishes::Wishes;
+pub use words::{describe_host, unclear};
