@@ -23,7 +23,7 @@ pub struct Subject<'a> {
     pub is_named: bool,
     /// `true` once all other files are edited.
     pub is_last: bool,
-    /// What it holds.
+    /// Its containers.
     pub contents: &'a EditableFile,
     /// Its bytes.
     pub file: Positioned<'a>,
