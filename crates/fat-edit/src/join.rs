@@ -14,7 +14,7 @@ use crate::error::{Error, Problem};
 use crate::moved_out::move_in;
 use crate::plan::EditPlan;
 use crate::recipe::Recipe;
-use crate::split::RECIPE;
+use crate::split::{COMPRESSED, RECIPE};
 
 /// The largest way back that is read.
 const MOST_OF_RECIPE: u64 = 64 << 20;
@@ -72,6 +72,13 @@ impl<'p> Join<'p> {
     #[must_use]
     pub fn used(&self) -> BTreeSet<usize> {
         self.codes.values().map(|(pack, _)| *pack).collect()
+    }
+
+    /// Returns whether packs note that the file which was split had compressed bundles.
+    #[must_use]
+    pub fn was_compressed(&self) -> bool {
+        let key = format!("{COMPRESSED}{}", self.name);
+        self.packs.iter().any(|pack| pack.tables.toc().note(&key).is_some())
     }
 
     /// Returns the way back to the file that was split, with the hash of that ([`EditPlan::write_hashed`]), for a library of this

@@ -21,6 +21,9 @@ use crate::survey::EditableFile;
 /// The key of a pack's table under which a split library's way back is kept: after it, the name of the library.
 pub(crate) const RECIPE: &str = "offload:";
 
+/// The key under which it is kept that a library had compressed bundles: after it, the name of the library.
+pub(crate) const COMPRESSED: &str = "offload-compressed:";
+
 /// The level of zstd for the way back, which is small.
 const RECIPE_LEVEL: i32 = 9;
 
@@ -33,6 +36,8 @@ pub struct Split {
     images: BTreeMap<usize, Packed>,
     /// The hash of the file, and the compressed way back to it.
     recipe: Option<Vec<u8>>,
+    /// `true` if it has compressed bundles.
+    is_compressed: bool,
 }
 
 impl fmt::Debug for Split {
@@ -69,6 +74,8 @@ impl EditableFile {
         options: &EditOptions,
     ) -> Result<Split, Error> {
         let wrappers = self.hip_wrappers(&mut input)?;
+        let containers = wrappers.iter().filter_map(|index| self.containers.get(*index));
+        let is_compressed = containers.into_iter().any(|one| one.compression.is_some());
         let mut images: BTreeMap<usize, Packed> = BTreeMap::new();
         for (number, container) in (0..).zip(&wrappers) {
             for image in self.packable(*container)? {
@@ -94,7 +101,7 @@ impl EditableFile {
             None => None,
         };
         let name = marker.kernel_name().to_owned();
-        Ok(Split { name, plan, wrappers: wrappers.len(), images, recipe })
+        Ok(Split { name, plan, wrappers: wrappers.len(), images, recipe, is_compressed })
     }
 }
 
@@ -256,7 +263,8 @@ impl PackGroup {
         Some(target)
     }
 
-    /// Lays out the packs, in the order of their targets. They note the way back to these libraries.
+    /// Lays out the packs, in the order of their targets. They note the way back to these libraries, and which of them had compressed
+    /// bundles.
     ///
     /// # Errors
     ///
@@ -266,9 +274,14 @@ impl PackGroup {
         libraries: impl IntoIterator<Item = &'s Split>,
     ) -> Result<Vec<GroupPack>, ::kpack::Error> {
         for library in libraries {
-            let Some(recipe) = &library.recipe else { continue };
+            let Split { name, recipe, is_compressed, .. } = library;
             for (pack, _) in self.packs.values_mut() {
-                pack.note(&format!("{RECIPE}{}", library.name), recipe);
+                if let Some(recipe) = recipe {
+                    pack.note(&format!("{RECIPE}{name}"), recipe);
+                }
+                if *is_compressed {
+                    pack.note(&format!("{COMPRESSED}{name}"), b"");
+                }
             }
         }
         let pack = |(target, (pack, sizes)): (&String, &(NewKpack, Vec<u64>))| {

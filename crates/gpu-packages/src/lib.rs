@@ -121,6 +121,7 @@ mod verify;
 mod visitor;
 mod walk;
 mod wheel;
+mod wheel_name;
 mod zip;
 
 pub use checksums::checksum_names;
@@ -148,7 +149,8 @@ pub use tar::{TarKind, TarMember, TarReader};
 pub use verify::{Verified, verify, verify_with};
 pub use visitor::Visitor;
 pub use walk::{ZipWalker, walk};
-pub use wheel::{WheelEdit, check_wheel, dist_info, read_record, wheel_file_name};
+pub use wheel::{WheelEdit, check_wheel, dist_info, read_record};
+pub use wheel_name::WheelName;
 pub use zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMember, ZipMemberReader};
 
 /// The code of the README compiles and runs.

@@ -141,6 +141,13 @@ impl<'r> Row<'r> {
         Hash::from_hex(algorithm, text).or_else(|| Hash::from_base64(algorithm, text))
     }
 
+    /// Returns whether the hash is in hexadecimal digits, which the specification of wheels does not allow.
+    pub(crate) fn is_hexadecimal(&self) -> bool {
+        let text = self.split_hash();
+        let hash = text.and_then(|(name, text)| Hash::from_hex(Algorithm::from_name(name)?, text));
+        hash.is_some()
+    }
+
     fn split_hash(&self) -> Option<(&str, &str)> {
         std::str::from_utf8(&self.hash).ok()?.split_once('=')
     }
@@ -355,6 +362,8 @@ pub(crate) struct Compared {
     pub(crate) findings: Vec<Finding>,
     /// Number of files with the recorded hash.
     pub(crate) recorded: u64,
+    /// Number of rows whose hash is in hexadecimal digits.
+    pub(crate) hexadecimal: u64,
 }
 
 /// Compares the files of a wheel with its `RECORD` in this directory. Nothing is said of files whose contents are damaged.
@@ -368,6 +377,7 @@ pub(crate) fn compare_record(
     let mut listed = HashSet::new();
     for row in record.rows() {
         let name = row.path();
+        compared.hexadecimal += u64::from(row.is_hexadecimal());
         if !listed.insert(row.path.clone()) {
             compared.add(name, "RECORD lists it twice".into());
         }

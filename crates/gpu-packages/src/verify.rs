@@ -361,6 +361,15 @@ impl Package {
             self.damaged.contains(name)
         });
         self.recorded += compared.recorded;
+        if compared.hexadecimal > 0 {
+            let name = [&self.directory, &b"/RECORD"[..]].concat();
+            let rows = compared.hexadecimal;
+            let noun = if rows == 1 { "hash" } else { "hashes" };
+            let text = format!(
+                "{rows} {noun} in hexadecimal digits, expected URL-safe base64: installers that compare hashes refuse the wheel"
+            );
+            self.mismatch(&name, text);
+        }
         for mut finding in compared.findings {
             finding.path = self.path.join(finding.path.name());
             self.findings.push(finding);

@@ -9,6 +9,7 @@ use byte_parts::{ReadSeek, Source};
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::path::{MemberPath, Shown};
 use crate::record::{Record, compare_record};
+use crate::wheel_name::check_build;
 use crate::zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMember};
 
 /// Checks a wheel without reading the contents of its members: the findings of [`Zip::check`], and those about members
@@ -144,50 +145,6 @@ fn read_member(zip: &Zip, index: usize, reader: impl ReadSeek, max: u64) -> Resu
     Ok(text)
 }
 
-/// Returns the file name of a wheel with a build tag, in the place of the one that it has.
-///
-/// ```
-/// use gpu_packages::wheel_file_name;
-///
-/// let name = wheel_file_name("torch-2.10.0-cp311-cp311-linux_x86_64.whl", "1gfx942")?;
-/// assert_eq!(name, "torch-2.10.0-1gfx942-cp311-cp311-linux_x86_64.whl");
-/// # Ok::<(), gpu_packages::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// [`Malformed`](ErrorKind::Malformed) if the name is not a name of a wheel, or the tag not a build tag: a digit, then
-/// letters, digits, `_` and `.`.
-pub fn wheel_file_name(name: &str, build: &str) -> Result<String, Error> {
-    check_build_tag(build)?;
-    let parts = name.strip_suffix(".whl").into_iter().flat_map(|stem| stem.split('-'));
-    let parts: Vec<_> = parts.collect();
-    match parts[..] {
-        [name, version, python, abi, platform] | [name, version, _, python, abi, platform] => {
-            Ok(format!("{name}-{version}-{build}-{python}-{abi}-{platform}.whl"))
-        }
-        _ => {
-            let text = format!(
-                "expected the file name of a wheel, NAME-VERSION(-BUILD)-PYTHON-ABI-PLATFORM.whl, found '{name}'"
-            );
-            Err(Error::new(ErrorKind::Malformed, text))
-        }
-    }
-}
-
-fn check_build_tag(build: &str) -> Result<(), Error> {
-    let is_good = build.starts_with(|c: char| c.is_ascii_digit())
-        && build.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'));
-    if is_good {
-        Ok(())
-    } else {
-        let text = format!(
-            "expected a build tag of a digit, then letters, digits, '_' and '.', found '{build}'"
-        );
-        Err(Error::new(ErrorKind::Malformed, text))
-    }
-}
-
 /// Changes of a wheel: new contents of members, and a build tag. `RECORD` gets new hashes and sizes in the rows of
 /// changed members; all else is copied as it is.
 ///
@@ -251,7 +208,7 @@ impl<'z> WheelEdit<'z> {
         self
     }
 
-    /// Sets the build tag in the file `WHEEL`. [`wheel_file_name`] gives the file name with it.
+    /// Sets the build tag in the file `WHEEL`. [`WheelName::with_build`](crate::WheelName::with_build) gives the file name with it.
     pub fn build_tag(&mut self, build: impl Into<String>) -> &mut Self {
         self.build = Some(build.into());
         self
@@ -288,7 +245,7 @@ impl<'z> WheelEdit<'z> {
         let mut record = Record::parse(&text)?;
         let mut changed = self.changed.clone();
         if let Some(build) = &self.build {
-            check_build_tag(build)?;
+            check_build(build)?;
             changed.push(self.with_build(build, &mut source)?);
         }
         for index in self.signatures() {

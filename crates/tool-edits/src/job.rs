@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use device_select::{SplitLibrary, Tally};
 use fat_edit::{EditPlan, EditableFile, ErrorKind, survey, survey_closed};
-use gpu_packages::wheel_file_name;
+use gpu_packages::WheelName;
 
 use super::editor::{Editor, Subject};
 use super::loose::{LooseFate, LooseFiles};
@@ -314,9 +314,9 @@ impl<'e> Job<'e> {
             Some(tag) if destination.directory(file.path()).is_some() => {
                 let is_wheel = file.path().extension().is_some_and(|extension| extension == "whl");
                 let name = file.path().file_name().filter(|_| is_wheel).ok_or_else(no_wheel)?;
-                let name = wheel_file_name(&name.to_string_lossy(), tag)
-                    .map_err(|error| error.to_string())?;
-                destination.target(&file.path().with_file_name(name))
+                let name = WheelName::parse(&name.to_string_lossy());
+                let name = name.and_then(|name| name.with_build(tag)).map_err(|e| e.to_string())?;
+                destination.target(&file.path().with_file_name(name.to_string()))
             }
             _ => destination.target(file.path()),
         };

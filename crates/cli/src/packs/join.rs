@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// Write the result to OUT; - is standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Compress new bundles
+    /// Compress new bundles, also where the bundles that were split were not
     #[arg(long)]
     compress: bool,
     /// Allow the file to grow; move device code that no longer fits to its end
@@ -91,8 +91,9 @@ fn join(args: &Args) -> Result<(), Failure> {
     }
     let options =
         EditOptions::default().with_grow(args.grow).with_drop_signature(args.drop_signature);
+    let compress = args.compress || join.was_compressed();
     let (input, codes) = (Positioned::new(&file), scratch::file(CODES)?);
-    let plan = join.plan_anew(input, codes, args.compress, &options).map_err(failed)?;
+    let plan = join.plan_anew(input, codes, compress, &options).map_err(failed)?;
     write(args, (&file, new), stamp, &plan, None)?;
     super::note(&input::display(&args.host), &plan);
     Ok(())

@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 use crate::seen;
 use gpu_packages::{
     Codec, Compression, ErrorKind, NewContents, Original, PackageKind, Replacement, Rewrite,
-    RewriteOptions, WheelEdit, Zip, ZipEdit, changes_stream, rewrite_deb, rewrite_tar, verify,
-    wheel_file_name,
+    RewriteOptions, WheelEdit, WheelName, Zip, ZipEdit, changes_stream, rewrite_deb, rewrite_tar,
+    verify,
 };
 use samples::ar;
 use samples::packages::{self, Around, Made};
@@ -165,11 +165,18 @@ fn build_tags_are_written() {
     assert!(verify(Cursor::new(&new), &Default::default()).unwrap().findings.is_empty());
     edit.build_tag("gfx942");
     assert_eq!(edit.plan(Cursor::new(&old)).unwrap_err().kind(), ErrorKind::Malformed);
-    assert_eq!(wheel_file_name("a-1-2-py3-none-any.whl", "1x").unwrap(), "a-1-1x-py3-none-any.whl");
+    let with = |name, build| WheelName::parse(name).and_then(|name| name.with_build(build));
+    for (old, new) in [
+        ("a-1-2-py3-none-any.whl", "a-1-1x-py3-none-any.whl"),
+        ("a-1-cp312-cp312-linux-rocm7.whl", "a-1-1x-cp312-cp312-linux-rocm7.whl"),
+        ("a-1-2-cp312-cp312-linux-rocm7.whl", "a-1-1x-cp312-cp312-linux-rocm7.whl"),
+    ] {
+        assert_eq!(with(old, "1x").unwrap().to_string(), new);
+    }
     for (name, build) in
         [("a-1.whl", "1"), ("a-1-py3-none-any.zip", "1"), ("a-1-py3-none-any.whl", "1-2")]
     {
-        assert_eq!(wheel_file_name(name, build).unwrap_err().kind(), ErrorKind::Malformed);
+        assert_eq!(with(name, build).unwrap_err().kind(), ErrorKind::Malformed);
     }
 }
 

@@ -171,6 +171,14 @@ fn wrong_records_of_wheels_are_found() {
             record.contents = text.replace(from, to).into_bytes();
         })
     };
+    let base64 = packages::sha256(b"1");
+    let hex = format!("sha256={}", Hash::of(Algorithm::Sha256, b"1").to_hex());
+    assert_eq!(
+        edit(&base64, &hex),
+        [
+            "foo-1.0.dist-info/RECORD: 1 hash in hexadecimal digits, expected URL-safe base64: installers that compare hashes refuse the wheel"
+        ]
+    );
     assert_eq!(
         edit("a,sha256=", "a,sha256=?"),
         [
