@@ -109,6 +109,7 @@ mod installed;
 mod limits;
 mod member;
 mod names;
+mod new_wheel;
 mod package;
 mod path;
 mod reading;
@@ -141,6 +142,7 @@ pub use hash::{Algorithm, Hash, Hasher, hash_reader};
 pub use installed::{FileHashes, InstalledList, InstalledNotes};
 pub use limits::Options;
 pub use member::{Member, MemberKind};
+pub use new_wheel::NewWheel;
 pub use package::{PackageKind, sniff};
 pub use path::{MemberPath, unsafe_name};
 pub use record::{Record, Row};
@@ -151,7 +153,7 @@ pub use visitor::Visitor;
 pub use walk::{ZipWalker, walk};
 pub use wheel::{WheelEdit, check_wheel, dist_info, read_record};
 pub use wheel_name::WheelName;
-pub use zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMember, ZipMemberReader};
+pub use zip::{NewContents, NewZip, Rewrite, Storing, Zip, ZipEdit, ZipMember, ZipMemberReader};
 
 /// The code of the README compiles and runs.
 #[cfg(doctest)]

@@ -64,76 +64,19 @@ impl NewContents {
     }
 
     fn deflate_most(
-        mut contents: impl Read,
+        contents: impl Read,
         level: u32,
         threads: NonZeroUsize,
         most: u64,
     ) -> Result<Self, Error> {
-        let mut crc = flate2::Crc::new();
-        let mut hasher = Hasher::new(Algorithm::Sha256);
-        let mut size = 0u64;
         let mut data = Vec::new();
-        let mut failure = None;
-        let mut read_block = |window: &[u8]| -> io::Result<Vec<u8>> {
-            let mut block = window.to_vec();
-            let start = block.len();
-            let read = contents.by_ref().take(BLOCK as u64).read_to_end(&mut block)?;
-            let (_, new) = block.split_at(start);
-            crc.update(new);
-            hasher.update(new);
-            size += read as u64;
-            Ok(block)
-        };
-        // One block ahead: the last is known by the one after it, which is empty.
-        let mut ahead = VecDeque::new();
-        let mut is_last = false;
-        let jobs = std::iter::from_fn(|| {
-            while ahead.len() < 2 && !is_last && failure.is_none() {
-                let before = ahead
-                    .back()
-                    .and_then(|(block, _): &(Vec<u8>, usize)| block.rchunks(WINDOW).next());
-                let window = before.unwrap_or(&[]);
-                match read_block(window) {
-                    Ok(block) => {
-                        let start = window.len();
-                        is_last = block.len() - start < BLOCK;
-                        // An empty block after a full one ends the stream, too.
-                        ahead.push_back((block, start));
-                    }
-                    Err(error) => failure = Some(error),
-                }
-            }
-            let (block, start) = ahead.pop_front().filter(|_| failure.is_none())?;
-            let is_final = ahead.is_empty() && is_last;
-            Some(((block, start, is_final), BLOCK as u64))
-        });
-        let (search, level) = (search_of(level), Compression::new(level.clamp(1, 9)));
-        let compressed = thread::scope(|scope| -> Result<(), Error> {
-            let blocks = in_order(scope, Bounds::new(threads), jobs, || {
-                move |(block, start, is_final): (Vec<u8>, usize, bool)| {
-                    deflate_block(level, &block, start, is_final)
-                }
-            });
-            for block in blocks {
-                data.extend_from_slice(&block?);
-                if data.len() as u64 > most {
-                    return Err(exceeds(most));
-                }
-            }
-            Ok(())
-        });
-        compressed?;
-        if let Some(error) = failure {
-            return Err(error.into());
-        }
-        Ok(NewContents {
-            method: 8,
-            search,
-            size,
-            crc32: crc.sum(),
-            sha256: hasher.finish(),
-            data: parts_of(data),
-        })
+        let sums = deflate_to(contents, level, threads, |block| {
+            data.extend_from_slice(block);
+            if data.len() as u64 > most { Err(exceeds(most)) } else { Ok(()) }
+        })?;
+        let Sums { size, crc32, sha256 } = sums;
+        let (search, data) = (search_of(level), parts_of(data));
+        Ok(NewContents { method: 8, search, size, crc32, sha256, data })
     }
 
     /// Reads contents to their end and stores or deflates them, as a member is: at most `most` bytes, which are held in
@@ -226,11 +169,80 @@ impl NewContents {
     }
 }
 
+/// Size and hashes of contents.
+pub(super) struct Sums {
+    pub(super) size: u64,
+    pub(super) crc32: u32,
+    pub(super) sha256: Hash,
+}
+
+/// Reads contents to their end and gives them, deflated, to `out`, in the same blocks for any number of threads.
+pub(super) fn deflate_to(
+    mut contents: impl Read,
+    level: u32,
+    threads: NonZeroUsize,
+    mut out: impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<Sums, Error> {
+    let mut crc = flate2::Crc::new();
+    let mut hasher = Hasher::new(Algorithm::Sha256);
+    let mut size = 0u64;
+    let mut failure = None;
+    let mut read_block = |window: &[u8]| -> io::Result<Vec<u8>> {
+        let mut block = window.to_vec();
+        let start = block.len();
+        let read = contents.by_ref().take(BLOCK as u64).read_to_end(&mut block)?;
+        let (_, new) = block.split_at(start);
+        crc.update(new);
+        hasher.update(new);
+        size += read as u64;
+        Ok(block)
+    };
+    // One block ahead: the last is known by the one after it, which is empty.
+    let mut ahead = VecDeque::new();
+    let mut is_last = false;
+    let jobs = std::iter::from_fn(|| {
+        while ahead.len() < 2 && !is_last && failure.is_none() {
+            let before =
+                ahead.back().and_then(|(block, _): &(Vec<u8>, usize)| block.rchunks(WINDOW).next());
+            let window = before.unwrap_or(&[]);
+            match read_block(window) {
+                Ok(block) => {
+                    let start = window.len();
+                    is_last = block.len() - start < BLOCK;
+                    // An empty block after a full one ends the stream, too.
+                    ahead.push_back((block, start));
+                }
+                Err(error) => failure = Some(error),
+            }
+        }
+        let (block, start) = ahead.pop_front().filter(|_| failure.is_none())?;
+        let is_final = ahead.is_empty() && is_last;
+        Some(((block, start, is_final), BLOCK as u64))
+    });
+    let level = Compression::new(level.clamp(1, 9));
+    let compressed = thread::scope(|scope| -> Result<(), Error> {
+        let blocks = in_order(scope, Bounds::new(threads), jobs, || {
+            move |(block, start, is_final): (Vec<u8>, usize, bool)| {
+                deflate_block(level, &block, start, is_final)
+            }
+        });
+        for block in blocks {
+            out(&block?)?;
+        }
+        Ok(())
+    });
+    compressed?;
+    match failure {
+        Some(error) => Err(error.into()),
+        None => Ok(Sums { size, crc32: crc.sum(), sha256: hasher.finish() }),
+    }
+}
+
 /// The bits of the flags that say how far the encoder searched (APPNOTE.TXT 6.3, 4.4.4).
 pub(super) const SEARCH: u16 = 6;
 
 /// Returns the bits for a level, as Info-ZIP sets them.
-fn search_of(level: u32) -> u16 {
+pub(super) fn search_of(level: u32) -> u16 {
     match level {
         ..=1 => 6,
         2 => 4,

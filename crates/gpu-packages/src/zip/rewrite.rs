@@ -226,7 +226,7 @@ impl<'z> ZipEdit<'z> {
 }
 
 /// Returns the numbers of a record: in 32 bits, or the marker for the extra field.
-fn short(value: u64, is_in_extra: bool) -> U32 {
+pub(super) fn short(value: u64, is_in_extra: bool) -> U32 {
     if is_in_extra { IN_EXTRA } else { u32::try_from(value).unwrap_or(IN_EXTRA) }.into()
 }
 

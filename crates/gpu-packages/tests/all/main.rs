@@ -14,6 +14,7 @@ mod compression;
 mod faults;
 mod hostile;
 mod installers;
+mod new;
 mod peers;
 mod properties;
 mod read;

@@ -1,0 +1,242 @@
+//! New zip files, written from the first member to the last.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroUsize;
+
+use byte_parts::internal;
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::check::is_long;
+use super::deflate::{Sums, deflate_to, search_of};
+use super::extra::with_zip64;
+use super::rewrite::short;
+use super::wire::{
+    CentralRecord, EndOfDirectory, Fields, LocalHeader, ZIP64_END, Zip64End, Zip64Locator,
+};
+use crate::error::{Error, ErrorKind};
+use crate::hash::{Algorithm, Hash, Hasher};
+use crate::path::Shown;
+
+/// The first of January 1980, the earliest time that a zip file can have: the same contents give the same file.
+const TIME: u32 = 1 << 21 | 1 << 16;
+
+/// Names are UTF-8.
+const UTF8: u16 = 1 << 11;
+
+/// Made by a Unix system, with version 4.5 of the specification.
+const MADE_BY: u16 = 3 << 8 | 45;
+
+/// How a member is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Storing {
+    /// As it is.
+    Plain,
+    /// Deflated at a level from 1 to 9, as zlib has it.
+    Deflated(u32),
+}
+
+/// A zip file in the making. Members are written one after the other, and read once.
+///
+/// ```
+/// use std::io::Cursor;
+/// use std::num::NonZeroUsize;
+/// use gpu_packages::{NewZip, Storing, Zip};
+///
+/// let mut zip = NewZip::new(Cursor::new(Vec::new()))?;
+/// let hash = zip.add("pkg/__init__.py", 0o644, &b"x = 1\n"[..], 6, Storing::Deflated(6), NonZeroUsize::MIN)?;
+/// assert_eq!(hash.to_base64().len(), 43);
+/// let bytes = zip.finish()?.into_inner();
+/// assert_eq!(Zip::read(Cursor::new(&bytes))?.members().len(), 1);
+/// # Ok::<(), gpu_packages::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct NewZip<W> {
+    out: W,
+    /// Where the zip file starts in the output.
+    base: u64,
+    directory: Vec<u8>,
+    count: u64,
+}
+
+impl<W: Write + Seek> NewZip<W> {
+    /// Starts a zip file where the output is.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the output.
+    pub fn new(mut out: W) -> Result<Self, Error> {
+        let base = out.stream_position()?;
+        Ok(NewZip { out, base, directory: Vec::new(), count: 0 })
+    }
+
+    /// Adds a member with these contents of `size` bytes, and returns their SHA-256. `mode` has the permissions of Unix.
+    ///
+    /// # Errors
+    ///
+    /// Errors of reading and writing; [`Mismatch`](ErrorKind::Mismatch) if the contents have another size;
+    /// [`Refused`](ErrorKind::Refused) for a name of more than 65,535 bytes.
+    pub fn add(
+        &mut self,
+        name: &str,
+        mode: u16,
+        contents: impl Read,
+        size: u64,
+        storing: Storing,
+        threads: NonZeroUsize,
+    ) -> Result<Hash, Error> {
+        let name_len = u16::try_from(name.len()).map_err(|_| {
+            let text = format!("a name of {} bytes is longer than zip files can have", name.len());
+            Error::new(ErrorKind::Refused, text)
+        })?;
+        // Deflated data may be a little longer than the contents.
+        let is_zip64 = is_long(size.saturating_add(size >> 10).saturating_add(1 << 16));
+        let (method, search) = match storing {
+            Storing::Plain => (0, 0),
+            Storing::Deflated(level) => (8, search_of(level)),
+        };
+        let mut fields = Fields {
+            version: if is_zip64 { 45 } else { 20 }.into(),
+            flags: (UTF8 | search).into(),
+            method: method.into(),
+            time: TIME.into(),
+            name_len: name_len.into(),
+            ..Fields::new_zeroed()
+        };
+        let offset = self.position()?;
+        let header = |fields: Fields, sizes: [u64; 2]| {
+            let extra = if is_zip64 { with_zip64(&[], &sizes) } else { Vec::new() };
+            let fields = Fields { extra_len: extra_len(&extra), ..fields };
+            let header = LocalHeader { signature: *b"PK\x03\x04", fields };
+            [header.as_bytes(), name.as_bytes(), &extra].concat()
+        };
+        // Written again when the sizes are known.
+        self.out.write_all(&header(fields, [0, 0]))?;
+        let start = self.position()?;
+        let sums = self.write(contents, storing, threads)?;
+        if sums.size != size {
+            let found = sums.size;
+            let text = format!("expected contents of {size} bytes, found {found}");
+            return Err(Error::new(ErrorKind::Mismatch, text).while_reading(Shown(name.as_bytes())));
+        }
+        let end = self.position()?;
+        let stored_size = end - start;
+        fields.crc32 = sums.crc32.into();
+        if is_long(stored_size) && !is_zip64 {
+            return Err(Error::internal(internal!("deflated data that are far longer")));
+        }
+        (fields.size, fields.stored_size) = (short(size, is_zip64), short(stored_size, is_zip64));
+        self.out.seek(SeekFrom::Start(self.base + offset))?;
+        self.out.write_all(&header(fields, [size, stored_size]))?;
+        self.out.seek(SeekFrom::Start(self.base + end))?;
+        self.list((name, mode, fields), [size, stored_size, offset], is_zip64);
+        Ok(sums.sha256)
+    }
+
+    /// Adds the record of a member to the central directory.
+    fn list(
+        &mut self,
+        (name, mode, fields): (&str, u16, Fields),
+        [size, stored_size, offset]: [u64; 3],
+        is_zip64: bool,
+    ) {
+        let is_far = is_long(offset);
+        let mut values = Vec::new();
+        values.extend([size, stored_size].iter().filter(|_| is_zip64));
+        values.extend(Some(offset).filter(|_| is_far));
+        let extra = if values.is_empty() { Vec::new() } else { with_zip64(&[], &values) };
+        // A regular file.
+        let attributes = u32::from(0o100_000 | mode) << 16;
+        let version = if values.is_empty() { fields.version } else { 45.into() };
+        let record = CentralRecord {
+            signature: *b"PK\x01\x02",
+            made_by: MADE_BY.into(),
+            fields: Fields { extra_len: extra_len(&extra), version, ..fields },
+            attributes: attributes.into(),
+            offset: short(offset, is_far),
+            ..CentralRecord::new_zeroed()
+        };
+        self.directory.extend([record.as_bytes(), name.as_bytes(), &extra].concat());
+        self.count += 1;
+    }
+
+    fn write(
+        &mut self,
+        mut contents: impl Read,
+        storing: Storing,
+        threads: NonZeroUsize,
+    ) -> Result<Sums, Error> {
+        if let Storing::Deflated(level) = storing {
+            return deflate_to(contents, level, threads, |block| Ok(self.out.write_all(block)?));
+        }
+        let mut buffer = vec![0; 1 << 16];
+        let (mut size, mut crc) = (0u64, flate2::Crc::new());
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        loop {
+            let count = match contents.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let (block, _) = buffer.split_at(count);
+            crc.update(block);
+            hasher.update(block);
+            self.out.write_all(block)?;
+            size += count as u64;
+        }
+        Ok(Sums { size, crc32: crc.sum(), sha256: hasher.finish() })
+    }
+
+    /// Writes the central directory, and returns the output.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the output.
+    pub fn finish(mut self) -> Result<W, Error> {
+        let (offset, size, count) = (self.position()?, self.directory.len() as u64, self.count);
+        let mut ends = std::mem::take(&mut self.directory);
+        if count >= u64::from(u16::MAX) || is_long(size) || is_long(offset) {
+            let end = Zip64End {
+                signature: *b"PK\x06\x06",
+                size: (ZIP64_END as u64 - 12).into(),
+                made_by: MADE_BY.into(),
+                version: 45.into(),
+                volume_count: count.into(),
+                count: count.into(),
+                directory_size: size.into(),
+                directory_offset: offset.into(),
+                ..Zip64End::new_zeroed()
+            };
+            let locator = Zip64Locator {
+                signature: *b"PK\x06\x07",
+                offset: (offset + size).into(),
+                volumes: 1.into(),
+                ..Zip64Locator::new_zeroed()
+            };
+            ends.extend([end.as_bytes(), locator.as_bytes()].concat());
+        }
+        let count = u16::try_from(count).unwrap_or(u16::MAX);
+        let end = EndOfDirectory {
+            signature: *b"PK\x05\x06",
+            volume_count: count.into(),
+            count: count.into(),
+            directory_size: short(size, is_long(size)),
+            directory_offset: short(offset, is_long(offset)),
+            ..EndOfDirectory::new_zeroed()
+        };
+        ends.extend(end.as_bytes());
+        self.out.write_all(&ends)?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn position(&mut self) -> Result<u64, Error> {
+        Ok(self.out.stream_position()? - self.base)
+    }
+}
+
+/// Returns the size of extra fields that hold a few numbers.
+fn extra_len(extra: &[u8]) -> zerocopy::little_endian::U16 {
+    u16::try_from(extra.len()).unwrap_or(0).into()
+}
