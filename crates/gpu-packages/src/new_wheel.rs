@@ -33,7 +33,7 @@ pub struct NewWheel<W> {
 /// The permissions of the files with the metadata.
 const MODE: u16 = 0o644;
 
-/// The level at which they are deflated: that of published wheels.
+/// The level of published wheels.
 const LEVEL: u32 = 6;
 
 impl<W: Write + Seek> NewWheel<W> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::error::{Error, ErrorKind};
 
-/// The file name of a wheel, in its parts. A label is that of a wheel variant (PEP 825, a draft).
+/// The file name of a wheel, in its parts. Variants of a wheel (PEP 825, a draft) have labels.
 ///
 /// ```
 /// use gpu_packages::WheelName;
@@ -26,8 +26,8 @@ pub struct WheelName {
 }
 
 impl WheelName {
-    /// Reads a file name. Of six parts the third is a build tag if it starts with a digit, as no Python tag does; otherwise the last is a
-    /// label. Seven parts have both.
+    /// Reads a file name. A third part of six is a build tag if it starts with a digit, as no Python tag does. Otherwise the last of six
+    /// is a label; seven parts have both.
     ///
     /// # Errors
     ///

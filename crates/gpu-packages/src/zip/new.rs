@@ -26,7 +26,7 @@ const UTF8: u16 = 1 << 11;
 /// Made by a Unix system, with version 4.5 of the specification.
 const MADE_BY: u16 = 3 << 8 | 45;
 
-/// How a member is stored.
+/// The form in which a member is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Storing {
@@ -53,7 +53,7 @@ pub enum Storing {
 #[derive(Debug)]
 pub struct NewZip<W> {
     out: W,
-    /// Where the zip file starts in the output.
+    /// The start of the zip file in the output.
     base: u64,
     directory: Vec<u8>,
     count: u64,

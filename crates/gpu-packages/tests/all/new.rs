@@ -63,7 +63,7 @@ fn new_wheels_have_a_right_record() {
     assert_eq!(paths[1], b"foo/b,\"c\".so");
 }
 
-/// A file of which pages of zeros take no memory.
+/// A file whose pages of zeros take no memory.
 #[derive(Default)]
 struct Sparse {
     pages: std::collections::BTreeMap<u64, Vec<u8>>,
