@@ -74,7 +74,13 @@ pub(crate) fn count(
         let name = file.package().unwrap_or(file.name());
         if counted.last().is_none_or(|last| last.name != name) {
             let (name, size) = (name.to_owned(), account.size());
-            counted.push(Counted { name, size, accounts: Vec::new(), share: None, uneditable: None });
+            counted.push(Counted {
+                name,
+                size,
+                accounts: Vec::new(),
+                share: None,
+                uneditable: None,
+            });
         }
         if let Some(last) = counted.last_mut() {
             last.accounts.push((file.name().to_owned(), account));

@@ -9,12 +9,12 @@ use device_report::{File, Note, Report};
 use crate::accounts;
 use tool_inputs::inputs::Inputs;
 use tool_inputs::limits::Limits;
+use tool_kit::Outcome;
 use tool_kit::document::{Document, Shape};
 use tool_kit::finding::Level;
 use tool_kit::input;
 use tool_kit::output::Outputs;
 use tool_kit::permissions::NewPermissions;
-use tool_kit::Outcome;
 
 /// Write a page that shows where the bytes of files go: a treemap and a table
 ///

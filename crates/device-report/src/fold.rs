@@ -103,7 +103,8 @@ mod tests {
         let number = MOST_ROWS as u64 + 5;
         let children: Vec<_> = (0..number).map(|at| function(&format!("f{at}"), at)).collect();
         let sum = (0..number).sum();
-        let gpu = Node { kind: NodeKind::Gpu, stored: sum, plain: sum, children, ..Node::default() };
+        let gpu =
+            Node { kind: NodeKind::Gpu, stored: sum, plain: sum, children, ..Node::default() };
         let folded = fold(vec![gpu]);
         let [gpu] = &folded[..] else { panic!("{} rows", folded.len()) };
         // The GPU is a row, too.

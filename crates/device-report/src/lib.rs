@@ -37,6 +37,7 @@ mod page;
 mod quote;
 mod report;
 mod thin;
+mod tree;
 
 pub use data::{Gpu, Node, NodeKind, Note, Thin};
 pub use fold::{MOST_OF_NAME, MOST_ROWS};

@@ -8,12 +8,12 @@ const element = (id) => document.getElementById(id);
 function show(data) {
   const root = makeTree(data);
   const view = {
-    data, root, node: root, measure: "stored", gpu: null, also: new Set(), query: "", found: null,
+    data, root, node: root, measure: "stored", gpu: null, kept: new Map(), query: "", found: null,
     gpus: data.gpus, colours: colours(data.gpus), choose,
   };
   const redraw = () => {
-    view.also = view.gpu === null ? new Set() : alsoKept(view);
-    view.found = search(view);
+    view.kept = view.gpu === null ? new Map() : keptOf(view);
+    view.found = view.query === "" ? null : find(view.node, view.query, view.gpus);
     drawSummary(view);
     drawLegend(view);
     drawChoice(view);
@@ -29,7 +29,7 @@ function show(data) {
   /** Opens a row; of one that has no rows in it, the row around it. */
   function open(node) {
     const target = node.children.length > 0 ? node : node.parent;
-    if (target === null || target === view.node) describe(node, view);
+    if (target === null || target.id === view.node.id) describe(node, view);
     else location.hash = target.id;
   }
   const up = () => {
@@ -38,12 +38,12 @@ function show(data) {
   const follow = () => {
     const before = view.node;
     view.node = nodeOf(root, location.hash.slice(1));
-    const box = tiles.find((tile) => tile.node === view.node)?.box;
+    const box = tiles.find((tile) => tile.node.id === view.node.id)?.box;
     const wasInMap = map.contains(document.activeElement);
     const wasInTable = table.contains(document.activeElement);
     redraw();
     if (box !== undefined) zoom(box);
-    const same = tiles.find((tile) => tile.node === before) ?? tiles[0];
+    const same = tiles.find((tile) => tile.node.id === before.id) ?? tiles[0];
     if (wasInMap && same !== undefined) focusTile(same);
     if (wasInTable) focusRow([...table.tBodies[0].rows].find((row) => row.node === before) ?? table.tBodies[0].rows[0]);
   };
@@ -102,15 +102,6 @@ function listen(view, { open, up, follow, redraw }) {
   const resized = new ResizeObserver(() => drawMap(view));
   resized.observe(map);
   stop.signal.addEventListener("abort", () => resized.disconnect());
-}
-
-/** Returns the rows that are sought; `null` if none are. */
-function search({ node, query, gpus }) {
-  if (query === "") return null;
-  const found = find(node, query, gpus);
-  // The rows around them are shown as they are.
-  const around = new Set(found.top.flatMap((one) => pathOf(one).slice(0, -1)));
-  return { ...found, around };
 }
 
 /** Returns a colour for each GPU: neighbours in the order of their names differ most. */

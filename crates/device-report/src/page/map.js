@@ -8,7 +8,7 @@ let tiles = [];
 function drawMap(view) {
   const [w, h] = [map.clientWidth, map.clientHeight];
   if (w === 0 || h === 0) return;
-  tiles = tilesOf(view.node, view.measure, { x: 0, y: 0, w, h });
+  tiles = tilesOf(view.found?.tree ?? view.node, view.measure, { x: 0, y: 0, w, h });
   tiles.forEach((tile) => { tile.element = tileElement(tile, view, w, h); });
   map.replaceChildren(...tiles.map((tile) => tile.element));
   if (tiles.length > 0) tiles[0].element.tabIndex = 0;
@@ -16,7 +16,8 @@ function drawMap(view) {
   map.setAttribute("aria-label", `Treemap of ${nameOf(view.node, view.gpus)}: ${tiles.length} tiles. Enter opens a tile, Escape goes up, arrows go to the next tile.`);
 }
 
-function emptyText({ node, measure }) {
+function emptyText({ node, measure, found }) {
+  if (found !== null && found.top.length === 0) return "No name contains this text.";
   const isLeaf = node.children.length === 0;
   return isLeaf ? "Nothing smaller is known of this." : measure === "stored" ? "No bytes of their own in the file: see Uncompressed." : "No bytes.";
 }
@@ -72,12 +73,10 @@ function setHue(element, node, view) {
   element.classList.toggle("odd", colour.isOdd);
 }
 
-/** Returns whether a row is not what is sought, or chosen. */
+/** Returns whether a row is code that `offload thin` would remove for the chosen GPU. */
 function isGone(node, view) {
-  if (view.found !== null) return !view.found.all.has(node) && !view.found.around.has(node);
-  if (view.gpu === null || colourOf(node) === "around") return false;
-  if (node.gpu === undefined) return false;
-  return node.gpu !== view.gpu && !view.also.has(`${node.file?.id} ${node.gpu}`);
+  const kept = view.kept.get(node.file);
+  return kept !== undefined && node.gpu !== undefined && !kept.has(node.gpu);
 }
 
 function tileAt(element) {

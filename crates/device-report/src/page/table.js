@@ -41,7 +41,7 @@ function drawTable(view) {
   const foot = [sum(view.measure), sum(other)];
   table.tFoot.replaceChildren(footElement(view, top.length, foot, whole));
   table.caption.classList.toggle("hidden", view.found === null);
-  table.caption.textContent = view.found === null ? `What is in ${nameOf(view.node, view.gpus)}` : `Rows with “${shown(view.query)}”, the outermost ones`;
+  table.caption.textContent = view.found === null ? `What is in ${nameOf(view.node, view.gpus)}` : `Names with “${shown(view.query)}”. Smaller rows that the page has as a sum are not sought.`;
   if (rows.length > 0) rows[0].tabIndex = 0;
 }
 
@@ -66,7 +66,7 @@ function headElement({ key, title, isText }, view) {
     sorting.isUp = isSorted ? !sorting.isUp : isText === true;
     sorting.key = key;
     drawTable(view);
-    table.querySelector(`th.${key} button`).focus();
+    table.querySelector(`thead th.${key} button`).focus();
   });
   head.append(button);
   return head;

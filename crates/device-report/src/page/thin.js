@@ -8,13 +8,19 @@ function filesOf(view) {
   return view.node.file === null ? view.root.children.filter((node) => node.file === node) : [view.node.file];
 }
 
-/** Returns the pairs of file and GPU whose code stays when a GPU is chosen. */
-function alsoKept(view) {
-  const also = new Set();
+/** Returns the GPUs whose code stays when a GPU is chosen, by the files that have code for it: others stay as they are. */
+function keptOf(view) {
+  const kept = new Map();
   for (const file of filesOf(view)) {
-    for (const gpu of (file.thin ?? []).find((one) => one.gpu === view.gpu)?.also ?? []) also.add(`${file.id} ${gpu}`);
+    const thin = resultOf(file, view.gpu);
+    if (thin !== undefined) kept.set(file, new Set([view.gpu, ...(thin.also ?? [])]));
   }
-  return also;
+  return kept;
+}
+
+/** Returns the result of `offload thin` for a GPU of a file; `undefined` if it has none. */
+function resultOf(file, gpu) {
+  return (file.thin ?? []).find((one) => one.gpu === gpu);
 }
 
 /** Shows the chosen GPU. */
@@ -24,7 +30,7 @@ function drawChoice(view) {
   if (view.gpu === null) return;
   const gpu = view.data.gpus[view.gpu];
   const files = filesOf(view);
-  const results = files.map((file) => ({ file, thin: (file.thin ?? []).find((one) => one.gpu === view.gpu) }));
+  const results = files.map((file) => ({ file, thin: resultOf(file, view.gpu) }));
   const concerned = results.filter((one) => one.thin !== undefined);
   const name = shown(gpu.name);
   const close = make("button", "×", { type: "button", class: "close", "aria-label": "Choose no GPU" });

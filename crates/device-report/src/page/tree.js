@@ -52,18 +52,18 @@ function each(node, call) {
   node.children.forEach((child) => each(child, call));
 }
 
-/** Returns the outermost rows whose names contain a text, and all rows in them. */
+/** Returns the outermost rows whose names contain a text, and a copy of the tree that has only these. */
 function find(root, text, gpus) {
   const sought = text.toLowerCase();
-  const found = { top: [], all: new Set() };
-  const look = (node) => {
-    if (nameOf(node, gpus).toLowerCase().includes(sought)) {
-      found.top.push(node);
-      each(node, (inner) => found.all.add(inner));
-    } else {
-      node.children.forEach(look);
+  const top = [];
+  const copy = (node) => {
+    if (node !== root && nameOf(node, gpus).toLowerCase().includes(sought)) {
+      top.push(node);
+      return node;
     }
+    const children = node.children.map(copy).filter((child) => child !== null);
+    const sum = (measure) => children.reduce((all, child) => all + child[measure], 0);
+    return children.length === 0 ? null : { ...node, children, stored: sum("stored"), plain: sum("plain") };
   };
-  root.children.forEach(look);
-  return found;
+  return { tree: copy(root) ?? { ...root, children: [], stored: 0, plain: 0 }, top };
 }

@@ -48,11 +48,12 @@ function nameOf(node, gpus) {
   }
 }
 
-/** Returns the last part of a path, if a row is a file. */
+/** Returns the name of a row; of a file, the last part of its path. */
 function shortName(node, gpus) {
-  const name = nameOf(node, gpus);
-  const isFile = ["file", "package", "member"].includes(node.type);
-  return isFile ? name.slice(name.replaceAll("\\", "/").lastIndexOf("/") + 1) || name : name;
+  if (!["file", "package", "member"].includes(node.type)) return nameOf(node, gpus);
+  const separator = node.name.includes("/") ? "/" : "\\";
+  const last = node.name.slice(node.name.lastIndexOf(separator) + 1);
+  return last === "" ? nameOf(node, gpus) : shown(last);
 }
 
 /** Returns a number of bytes as `offload size` prints it. */
