@@ -111,7 +111,7 @@ fn account(
 /// A package.
 struct Package {
     size: u64,
-    /// What is in a zip file.
+    /// The members of a zip file.
     zip: Option<Zip>,
     kind: Option<PackageKind>,
 }

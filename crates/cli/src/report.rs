@@ -16,7 +16,7 @@ use tool_kit::input;
 use tool_kit::output::Outputs;
 use tool_kit::permissions::NewPermissions;
 
-/// Write a page that shows where the bytes of files go: a treemap and a table
+/// Write a page of where the bytes of files go: treemap and table
 ///
 /// The page is one HTML file, which loads nothing: open it in a browser, attach it to a ticket, keep it with a build. It shows files, the
 /// libraries in them, their GPUs and the kernels of each as tiles and as rows. Host code and the rest have rows, too: they add up to

@@ -10,7 +10,7 @@ use crate::rows::Rows;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PackageShare {
-    /// The bytes in the package of each member that was asked about.
+    /// The bytes in the package of each member of interest.
     pub members: Vec<u64>,
     /// The bytes of `other-members` and of `package-overhead`, or of `package` if only the package has bytes in the file.
     pub rest: Vec<(&'static str, Amount)>,
@@ -18,7 +18,7 @@ pub struct PackageShare {
 
 impl PackageShare {
     /// Divides a package of `size` bytes. `members` are the paths of all its members, if it compresses each by itself, with their
-    /// bytes in the package; `paths` are those that are asked about.
+    /// bytes in the package; `paths` are the members of interest.
     pub fn of<'a>(
         size: u64,
         members: Option<&[(&'a [u8], Amount)]>,

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Node {
     /// The name of a file, a GPU or a function, or of a kind of bytes.
     pub name: String,
-    /// What it is.
+    /// Its kind.
     #[serde(rename = "type")]
     pub kind: NodeKind,
     /// Bytes in the file.
@@ -75,7 +75,7 @@ pub struct Gpu {
     pub argument: Option<String>,
 }
 
-/// The result of `offload thin --keep` for a GPU, as far as the account tells it: the images that go.
+/// The result of `offload thin --keep` for a GPU: an estimate, the bytes of the images that it removes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Thin {

@@ -6,7 +6,7 @@ use device_code::demangled;
 
 use crate::data::{Node, NodeKind};
 
-/// The most rows of a page, without those of kinds of bytes, of which there are few in each row, and sums of smaller rows.
+/// The most rows of a page. Rows of kinds of bytes and sums of smaller rows are not counted: there are few in each row.
 pub const MOST_ROWS: usize = 10_000;
 
 /// The most characters of a name; longer ones lose their middle.

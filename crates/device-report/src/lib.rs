@@ -32,6 +32,7 @@
 #![deny(missing_docs, missing_debug_implementations)]
 
 mod data;
+mod file;
 mod fold;
 mod page;
 mod quote;
@@ -40,10 +41,11 @@ mod thin;
 mod tree;
 
 pub use data::{Gpu, Node, NodeKind, Note, Thin};
+pub use file::File;
 pub use fold::{MOST_OF_NAME, MOST_ROWS};
 pub use page::write_page;
 pub use quote::quoted;
-pub use report::{File, Report};
+pub use report::Report;
 pub use thin::MOST_CHOICES;
 
 /// The code of the README compiles and runs.

@@ -1,4 +1,4 @@
-//! What `offload thin` would remove of a file.
+//! The images of a file that `offload thin` would remove.
 
 use std::collections::HashMap;
 
@@ -14,12 +14,12 @@ pub const MOST_CHOICES: usize = 64;
 /// The most other GPUs that are named for a GPU.
 const MOST_ALSO: usize = 16;
 
-/// Returns what can be asked for by the name of a GPU, as `offload thin --keep` reads it.
+/// Returns the target that `offload thin --keep` reads in the name of a GPU.
 pub(crate) fn wanted(name: &str) -> Option<Wanted> {
     Wanted::parse_known(name).ok()
 }
 
-/// Adds what `offload thin --keep` removes of an account with `stored` bytes in its file. An account without code for the GPU stays.
+/// Adds the images that `offload thin --keep` removes from an account with `stored` bytes in its file. An account without code for the GPU stays.
 pub(crate) fn add(
     thin: &mut Thin,
     wanted: Wanted,

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use device_account::{Account, Amount, apportion};
 
 use crate::data::{Node, NodeKind};
-use crate::report::File;
+use crate::file::File;
 use crate::thin::MOST_CHOICES;
 
 /// The GPUs of all files, in the order in which they are found.
