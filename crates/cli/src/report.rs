@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 
 use device_report::{File, Note, Report};
 
-use crate::accounts;
+use crate::accounts::{self, Counted};
 use tool_inputs::inputs::Inputs;
 use tool_inputs::limits::Limits;
-use tool_kit::Outcome;
 use tool_kit::document::{Document, Shape};
 use tool_kit::finding::Level;
-use tool_kit::input;
-use tool_kit::output::Outputs;
+use tool_kit::output::{self, Outputs};
 use tool_kit::permissions::NewPermissions;
+use tool_kit::{Outcome, input};
 
 /// Write a page of where the bytes of files go: treemap and table
 ///
@@ -45,6 +44,12 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         return Ok(outcome);
     }
     let paths = paths(&inputs);
+    let path_of = |one: &Counted| paths.get(&*one.name).copied().flatten();
+    let output = Some(&*args.output).filter(|path| Outputs::appears_late(path));
+    if output::named_in(output, counted.iter().filter_map(path_of)).is_some() {
+        let path = args.output.display();
+        return Err(io::Error::other(format!("'{path}': this is an input: choose another name")));
+    }
     let files: Vec<File<'_>> = counted
         .iter()
         .map(|one| {
@@ -55,7 +60,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             if let Some(why) = &one.uneditable {
                 file = file.with_uneditable(why.clone());
             }
-            match paths.get(&*one.name).copied().flatten() {
+            match path_of(one) {
                 Some(path) => file.with_path(&input::bytes(path.as_os_str().to_owned())),
                 None => file,
             }

@@ -34,6 +34,7 @@ function show(data) {
   }
   const up = () => {
     if (view.node.parent !== null) location.hash = view.node.parent.id;
+    else if (view.gpu !== null) choose(null);
   };
   const follow = () => {
     const before = view.node;

@@ -115,6 +115,7 @@ pub static WRITERS: &[Writer] = &[
     writer("clang-offload-wrapper", "-target x86_64-unknown-linux-gnu -o OUT four", "four"),
     writer("fatbinary", "--create OUT --compress=false --image3=kind=ptx,sm=90,file=asm", "asm"),
     writer(OFFLOAD, "fatbin -o OUT --mode none --image compute_90=asm", "asm"),
+    writer(OFFLOAD, "report four -o OUT", "four"),
 ];
 
 /// The command line of some words.
