@@ -16,6 +16,7 @@ use tool_kit::document::Document;
 use tool_kit::finding::Finding;
 use tool_kit::looked::{Looked, Seen};
 use tool_kit::parallel::Threads;
+use tool_kit::permissions::NewPermissions;
 use tool_kit::store::Keep;
 use tool_kit::{report, style};
 
@@ -26,6 +27,8 @@ pub(crate) struct Counted {
     pub(crate) accounts: Vec<(String, Account)>,
     /// The bytes of the members, if it is a package.
     pub(crate) share: Option<PackageShare>,
+    /// Permissions for what is made of the files.
+    pub(crate) permissions: NewPermissions,
     /// The reason why packages of its kind are not changed.
     pub(crate) uneditable: Option<String>,
 }
@@ -44,7 +47,7 @@ pub(crate) fn count(
         account(file, limits, with_functions, threads)
     };
     let looked = inputs.look((limits, Keep::All), "counting", count, |file, result| {
-        let (account, summary) = match result {
+        let (account, summary, permissions) = match result {
             Ok(counted) => counted,
             Err(error) => {
                 let reason = report::reason(&error);
@@ -79,10 +82,12 @@ pub(crate) fn count(
                 size,
                 accounts: Vec::new(),
                 share: None,
+                permissions,
                 uneditable: None,
             });
         }
         if let Some(last) = counted.last_mut() {
+            last.permissions = NewPermissions::of_all([last.permissions, permissions]);
             last.accounts.push((file.name().to_owned(), account));
         }
         Ok(Seen::faults(faulty))
@@ -101,11 +106,12 @@ fn account(
     limits: &Limits,
     with_functions: bool,
     threads: Threads,
-) -> io::Result<(Account, Summary)> {
+) -> io::Result<(Account, Summary, NewPermissions)> {
     let mut accountant = Accountant::new().with_functions(with_functions);
     let summary = file.walk(limits, &limits.options(), threads, &mut accountant)?;
     let account = file.with_reader(limits.max_input, |reader| accountant.finish(reader))?;
-    Ok((account, summary))
+    let permissions = file.open(limits.max_input)?.permissions();
+    Ok((account, summary, permissions))
 }
 
 /// A package.

@@ -71,7 +71,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         Level::Error => Note::error(&finding.file, finding.message),
         _ => Note::warning(&finding.file, finding.message),
     });
-    write(args, &Report::new(&files, notes.collect()))?;
+    let permissions = NewPermissions::of_all(counted.iter().map(|one| one.permissions));
+    write(args, &Report::new(&files, notes.collect()), permissions)?;
     Ok(outcome)
 }
 
@@ -85,9 +86,9 @@ fn paths(inputs: &Inputs) -> HashMap<&str, Option<&Path>> {
     paths
 }
 
-fn write(args: &Args, page: &Report) -> io::Result<()> {
+fn write(args: &Args, page: &Report, permissions: NewPermissions) -> io::Result<()> {
     let mut outputs = Outputs::default();
-    outputs.write_or_print(&args.output, NewPermissions::PLAIN, |file| {
+    outputs.write_or_print(&args.output, permissions, |file| {
         let mut out = BufWriter::new(file);
         page.write(&mut out)?;
         out.flush()

@@ -135,6 +135,11 @@ impl Writer {
         self.args.contains("OUT2")
     }
 
+    /// Returns whether the output is a page about the input.
+    pub fn is_page(&self) -> bool {
+        self.args.starts_with("report ")
+    }
+
     /// Returns whether the output may be a directory, in which the new file gets the name of the old one.
     pub fn takes_a_directory(&self) -> bool {
         let edits = ["thin ", "shrink ", "compress ", "decompress ", "remove ", "add ", "replace "];
