@@ -75,7 +75,7 @@ function setHue(element, node, view) {
 
 /** Returns whether a row is code that `offload thin` would remove for the chosen GPU. */
 function isGone(node, view) {
-  const kept = view.kept.get(node.file);
+  const kept = view.kept.get(node.holder);
   return kept !== undefined && node.gpu !== undefined && !kept.has(node.gpu);
 }
 

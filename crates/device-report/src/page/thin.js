@@ -8,12 +8,16 @@ function filesOf(view) {
   return view.node.file === null ? view.root.children.filter((node) => node.file === node) : [view.node.file];
 }
 
-/** Returns the GPUs whose code stays when a GPU is chosen, by the files that have code for it: others stay as they are. */
+/** Returns the GPUs whose code stays when a GPU is chosen, by the files and members with code for it: others stay as they are. */
 function keptOf(view) {
   const kept = new Map();
   for (const file of filesOf(view)) {
     const thin = resultOf(file, view.gpu);
-    if (thin !== undefined) kept.set(file, new Set([view.gpu, ...(thin.also ?? [])]));
+    if (thin === undefined) continue;
+    const gpus = new Set([view.gpu, ...(thin.also ?? [])]);
+    for (const holder of [file, ...file.children]) {
+      if (holder.children.some((child) => child.gpu === view.gpu)) kept.set(holder, gpus);
+    }
   }
   return kept;
 }

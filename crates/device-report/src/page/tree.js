@@ -11,10 +11,11 @@ function makeTree(data) {
   return root;
 }
 
-/** Sets what rows below a row have: the row around them, their file, an address. */
+/** Sets what rows below a row have: the row around them, their file, the member or file that they are in, an address. */
 function link(node) {
   node.children ??= [];
   node.file = node.type === "file" || node.type === "package" ? node : (node.parent?.file ?? null);
+  node.holder = node.type === "member" ? node : (node.parent?.holder ?? node.file);
   node.children.forEach((child, at) => {
     child.parent = node;
     child.id = node.id === "" ? `${at}` : `${node.id}.${at}`;

@@ -52,7 +52,7 @@ function withRoom(node, measure, box) {
   if (small.length < 2) return children;
   const sum = (of) => small.reduce((all, child) => all + of(child), 0);
   const all = {
-    type: "more", name: "", parent: node, file: node.file, children: [], gpu: node.gpu,
+    type: "more", name: "", parent: node, file: node.file, holder: node.holder, children: [], gpu: node.gpu,
     stored: sum((child) => child.stored), plain: sum((child) => child.plain),
     count: sum((child) => (child.type === "more" ? child.count : 1)),
   };
