@@ -72,6 +72,7 @@ const STEPS: &[Step] = &[
     ("shrunk", Nightly, "published CUDA libraries thinned, read independently", published::shrunk),
     ("environment", Nightly, "environments shrunk, read independently", published::environment),
     ("bytes", Nightly, "accounts of bytes beside cubloaty", published::bytes),
+    ("report", Nightly, "the pages of `offload report`, in Chromium", published::report),
     ("kernels", Nightly, "kernels beside llvm-readobj and spirv-dis", published::kernels),
     ("nvidia", Nightly, "fatbinaries and edited files beside NVIDIA's tools", published::nvidia),
     ("versus", Nightly, "times beside LLVM's: shown, not judged", speed::versus),

@@ -61,6 +61,16 @@ pub(crate) fn bytes(ci: &mut Ci) -> Result {
     )
 }
 
+/// The pages of published packages and libraries, read in a browser.
+pub(crate) fn report(ci: &mut Ci) -> Result {
+    need("chromium dpkg-deb python3", "chromium dpkg python3-pip")?;
+    run(command("cargo build --release --quiet --locked -p offload-cli --bin offload"))?;
+    let end = run(command(".ci/report").arg(ci.workspace.target.join("release")));
+    let what =
+        "pages in Chromium: Playwright or a package cannot be downloaded, or there is no pip";
+    ci.may_lack(what, end)
+}
+
 /// Kernels of published libraries beside llvm-readobj and spirv-dis.
 pub(crate) fn kernels(ci: &mut Ci) -> Result {
     need_llvm()?;

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accounts;
 mod add;
 mod advice;
 mod bundle;
@@ -27,6 +28,7 @@ mod pack;
 mod packs;
 mod remove;
 mod replace;
+mod report;
 mod select;
 mod shrink;
 mod size;

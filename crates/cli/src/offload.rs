@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::{
     add, advice, bundle, check, completions, compress, decompress, doctor, explain, extract,
     fatbin, gpus, help, kernels, link, ls, manual, match_gpu, native, pack, packs, remove, replace,
-    shrink, size, thin, unbundle, verify, why, wrap,
+    report as page, shrink, size, thin, unbundle, verify, why, wrap,
 };
 use tool_kit::help::{Group, More, template};
 use tool_kit::{Outcome, arguments, report, style};
@@ -68,6 +68,7 @@ commands! {
     Kernels "kernels" kernels: "List the kernels of images, and their resources";
     Diff "diff" kernels::diff: "Show which images and kernels came, went, changed";
     Size "size" size: "Show where the bytes of files go: by GPU, kind, kernel or package";
+    Report "report" page: "Write a page of where the bytes of files go: treemap and table";
     Doctor "doctor" doctor: "Tell which Python packages have code for this machine's GPUs";
     Why "why" why: "Explain an error message about device code, and what helps";
     Gpus "gpus" gpus: "List the names of GPUs, with their processors and PCI IDs";

@@ -2,29 +2,21 @@
 
 mod view;
 
-use std::collections::HashMap;
-use std::io::{self, SeekFrom};
+use std::io;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
-use byte_parts::ReadSeek;
-use device_account::{Account, Accountant, Amount, By, Copies, Row, Rows};
+use device_account::{Account, By, Copies, Row, Rows};
 use device_select::{Rule, Wanted};
-use fat_object::{ImageInfo, Severity, Summary};
-use gpu_packages::{Zip, ZipMember};
+use fat_object::ImageInfo;
 use serde_json::{Map, json};
 
+use crate::accounts::{self, Counted};
 use crate::suggest;
-use tool_inputs::complaint::{self, Complaint};
-use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::inputs::Inputs;
 use tool_inputs::limits::Limits;
 use tool_kit::document::{Document, Shape};
-use tool_kit::finding::Finding;
 use tool_kit::format::ListFormat;
-use tool_kit::looked::Seen;
-use tool_kit::parallel::Threads;
-use tool_kit::store::Keep;
-use tool_kit::{Outcome, report, style};
+use tool_kit::{Outcome, style};
 
 /// Show where the bytes of files go: by GPU, kind, kernel or package
 ///
@@ -112,136 +104,40 @@ impl Args {
     }
 }
 
-/// A file, or a package with the accounts of its members.
-struct Counted {
-    name: String,
-    size: u64,
-    rows: Rows,
-    accounts: Vec<(String, Account)>,
-}
-
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let inputs = Inputs::find(&args.files).once();
     let mut document = Document::start(args.format.get(), args.shape())?;
-    let mut counted: Vec<Counted> = Vec::new();
-    let packages = Packages::default();
-    let count = |file: &Input, threads| {
-        packages.add(file)?;
-        count(args, file, threads)
-    };
-    let limits = (&args.limits, Keep::All);
-    let looked = inputs.look(limits, "counting", count, |file, result| {
-        let (account, summary) = match result {
-            Ok(counted) => counted,
-            Err(error) => {
-                let reason = report::reason(&error);
-                report::error(&format_args!("{}: {reason}", file.name()));
-                document.finding(Finding::error("file/error", file.name(), reason))?;
-                return Ok(Seen::Faults);
-            }
-        };
-        document.about(file.name(), || Some(complaint::about(&summary)));
-        let is_empty = account.images().is_empty();
-        if let Some(seen) = file.passed_over(!is_empty, &Ok(summary)) {
-            return Ok(seen);
-        }
-        for finding in account.findings() {
-            let complaint = Complaint::new(file.name(), finding);
-            complaint.report();
-            document.finding(complaint.finding())?;
-        }
-        if account.shared() > 0 {
-            let shared = style::size(account.shared());
-            report::note(&format_args!(
-                "{}: {shared} belong to several sections or containers: the first has them",
-                file.name()
-            ));
-        }
-        let faulty = account.findings().iter().any(|one| one.severity() == Severity::Error);
-        let name = file.package().unwrap_or(file.name());
-        if counted.last().is_none_or(|last| last.name != name) {
-            let (name, rows) = (name.to_owned(), Rows::default());
-            counted.push(Counted { name, size: account.size(), rows, accounts: Vec::new() });
-        }
-        if let Some(last) = counted.last_mut() {
-            last.accounts.push((file.name().to_owned(), account));
-        }
-        Ok(Seen::faults(faulty))
-    })?;
-    let packages = packages.0.into_inner().unwrap_or_else(PoisonError::into_inner);
-    for one in &mut counted {
-        match packages.get(&one.name) {
-            Some(package) => one.sum_of_package(args, package),
-            None => one.accounts.iter().for_each(|(_, account)| {
-                one.rows.add_all(&account.rows(args.rows().0), account.size());
-            }),
-        }
-    }
+    let is_wanted = args.duplicates || args.by == Some(Key::Kernel);
+    let inputs = Inputs::find(&args.files).once();
+    let (counted, looked) = accounts::count(&inputs, &args.limits, is_wanted, &mut document)?;
     print(args, &counted, &mut document)?;
     let outcome = document.looked(looked, false)?;
     document.end(outcome)
 }
 
-/// Packages by their names: the size, and what is in a zip file.
-#[derive(Default)]
-struct Packages(Mutex<HashMap<String, (u64, Option<Zip>)>>);
-
-impl Packages {
-    /// Adds the package of a member, unless it is known.
-    fn add(&self, member: &Input) -> io::Result<()> {
-        let Some(package) = member.package() else { return Ok(()) };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.contains_key(package) {
-            return Ok(());
-        }
-        let read = |reader: &mut dyn ReadSeek| {
-            let size = reader.seek(SeekFrom::End(0))?;
-            Ok((size, Zip::read(reader).ok()))
-        };
-        if let Some(found) = member.with_package(read) {
-            known.insert(package.to_owned(), found?);
-        }
-        Ok(())
+/// Returns the rows of a file or a package.
+fn rows_of(args: &Args, one: &Counted) -> Rows {
+    let (mut rows, by) = (Rows::default(), args.rows().0);
+    let accounts = || one.accounts.iter().map(|(_, account)| account);
+    match &one.share {
+        Some(share) => rows.add_package(by, share, accounts()),
+        None => accounts().for_each(|it| rows.add_all(&it.rows(by), it.size())),
     }
+    rows
 }
 
-fn count(args: &Args, file: &Input, threads: Threads) -> io::Result<(Account, Summary)> {
-    let is_wanted = args.duplicates || args.by == Some(Key::Kernel);
-    let mut accountant = Accountant::new().with_functions(is_wanted);
-    let summary = file.walk(&args.limits, &args.limits.options(), threads, &mut accountant)?;
-    let account = file.with_reader(args.limits.max_input, |reader| accountant.finish(reader))?;
-    Ok((account, summary))
-}
-
-impl Counted {
-    /// Sums the members of a package.
-    fn sum_of_package(&mut self, args: &Args, (size, zip): &(u64, Option<Zip>)) {
-        self.size = *size;
-        let amount = |member: &ZipMember| Amount::new(member.stored_size(), member.size());
-        let members: Option<Vec<_>> = zip.as_ref().map(|zip| {
-            zip.members().iter().map(|member| (member.name(), amount(member))).collect()
-        });
-        let accounts = self.accounts.iter().map(|(name, account)| {
-            let path = name.strip_prefix(&*self.name).and_then(|path| path.strip_prefix(':'));
-            (path.unwrap_or(name).as_bytes(), account)
-        });
-        self.rows.add_package(args.rows().0, *size, members.as_deref(), accounts);
-    }
-
-    /// Returns the images that no GPU of a rule loads, by their targets.
-    fn dead(&self, rule: &Rule) -> Rows {
-        let mut rows = Rows::default();
-        for (_, account) in &self.accounts {
-            let images: Vec<ImageInfo> =
-                account.images().iter().map(|image| image.info.clone()).collect();
-            let gone = rule.decide(&images).go;
-            let is_gone = |index| gone.iter().any(|image| image.index() == index);
-            for image in account.images().iter().filter(|image| is_gone(image.info.index())) {
-                rows.add(&image.target(), "", image.amount());
-            }
+/// Returns the images that no GPU of a rule loads, by their targets.
+fn dead(accounts: &[(String, Account)], rule: &Rule) -> Rows {
+    let mut rows = Rows::default();
+    for (_, account) in accounts {
+        let images: Vec<ImageInfo> =
+            account.images().iter().map(|image| image.info.clone()).collect();
+        let gone = rule.decide(&images).go;
+        let is_gone = |index| gone.iter().any(|image| image.index() == index);
+        for image in account.images().iter().filter(|image| is_gone(image.info.index())) {
+            rows.add(&image.target(), "", image.amount());
         }
-        rows
     }
+    rows
 }
 
 fn print(args: &Args, counted: &[Counted], document: &mut Document) -> io::Result<()> {
@@ -266,8 +162,11 @@ fn print(args: &Args, counted: &[Counted], document: &mut Document) -> io::Resul
     }
     let rule = (!args.dead.is_empty()).then(|| Rule::keep(args.dead.clone()));
     for one in counted {
-        let dead = rule.as_ref().map(|rule| one.dead(rule));
-        let rows = dead.as_ref().unwrap_or(&one.rows).all();
+        let rows = match &rule {
+            Some(rule) => dead(&one.accounts, rule),
+            None => rows_of(args, one),
+        };
+        let rows = rows.all();
         let rows = match args.by {
             Some(Key::Package) => {
                 vec![Row::new("", &one.name, rows.iter().map(|row| row.amount).sum())]

@@ -415,6 +415,11 @@ impl Rest {
         let section = section.to_owned();
         Rest { kind, path, section, amount: Amount::default(), is_damaged: false }
     }
+
+    /// Returns the target in rows.
+    fn target(&self) -> &'static str {
+        if self.kind.is_host() { "host" } else { "" }
+    }
 }
 
 impl Visitor for Accountant {
@@ -513,6 +518,8 @@ pub struct ImageShare {
     pub kinds: Vec<(Kind, Amount)>,
     /// Its functions, each with its part of these bytes, if they were asked for.
     pub functions: Vec<FunctionShare>,
+    /// The bytes that belong to no function, by their kinds.
+    pub rest: Vec<(Kind, Amount)>,
     /// A hash of its bytes, not compressed: XXH3 of 128 bits. `None` if they could not be read.
     pub hash: Option<u128>,
 }
@@ -565,6 +572,7 @@ impl Seen {
         };
         let parts = apportion(stored, &weights);
         let mut sums = OF_IMAGES.map(|kind| (kind, Amount::default()));
+        let mut rest = sums;
         let mut functions: Vec<FunctionShare> = divided
             .functions
             .into_iter()
@@ -577,12 +585,16 @@ impl Seen {
             }
             if let Some(function) = functions.get_mut(at / OF_IMAGES.len()) {
                 function.amount += amount;
+            } else if let Some((_, sum)) = rest.get_mut(at % OF_IMAGES.len()) {
+                *sum += amount;
             }
         }
-        let entry = [(Kind::Container, entry)];
-        let kinds = sums.into_iter().chain(entry);
-        let kinds = kinds.filter(|(_, amount)| *amount != Amount::default()).collect();
-        ImageShare { info, kinds, functions, hash }
+        let with_entry = |kinds: [(Kind, Amount); OF_IMAGES.len()]| {
+            let all = kinds.into_iter().chain([(Kind::Container, entry)]);
+            all.filter(|(_, amount)| *amount != Amount::default()).collect()
+        };
+        let (kinds, rest) = (with_entry(sums), with_entry(rest));
+        ImageShare { info, kinds, functions, rest, hash }
     }
 }
 
@@ -654,6 +666,16 @@ impl Account {
         images.chain(self.rest.iter().map(|rest| rest.amount)).sum()
     }
 
+    /// Returns the rows of bytes that belong to no image, by kind: of `host`, and of no target.
+    #[must_use]
+    pub fn rest(&self) -> Vec<Row> {
+        let mut rows = Rows::default();
+        for rest in &self.rest {
+            rows.add(rest.target(), rest.kind.as_str(), rest.amount);
+        }
+        rows.into_all()
+    }
+
     /// Returns the rows in groups, in file order. They add up to the [total](Self::total).
     #[must_use]
     pub fn rows(&self, by: By) -> Vec<Row> {
@@ -681,7 +703,7 @@ impl Account {
             }
         }
         for rest in &self.rest {
-            let target = if rest.kind.is_host() { "host" } else { "" };
+            let target = rest.target();
             let kind = rest.kind.as_str();
             match by {
                 By::TargetAndKind | By::Function => rows.add(target, kind, rest.amount),

@@ -65,8 +65,9 @@ pub(crate) fn resolve<L>(
     shared
 }
 
-/// Splits an amount by weights into parts that add up to it: by the largest remainders.
-pub(crate) fn apportion(amount: u64, weights: &[u64]) -> Vec<u64> {
+/// Splits an amount by weights into parts that add up to it: by the largest remainders. The first one gets all if there are no weights.
+#[must_use]
+pub fn apportion(amount: u64, weights: &[u64]) -> Vec<u64> {
     let total: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
     if total == u128::from(amount) {
         return weights.to_vec();

@@ -43,8 +43,10 @@ mod package;
 mod rows;
 
 pub use account::{Account, Accountant, By, FunctionShare, ImageShare};
+pub use claims::apportion;
 pub use copies::{Copies, Copy};
 pub use kind::{Amount, Kind};
+pub use package::PackageShare;
 pub use rows::{Row, Rows};
 
 /// The code of the README compiles and runs.

@@ -310,7 +310,8 @@ fn a_program_that_runs_can_be_replaced() {
 
 #[test]
 fn an_output_may_be_the_input() {
-    for writer in some_writers() {
+    // A page in the place of a library is a mistake, and refused.
+    for writer in some_writers().filter(|writer| !writer.is_page()) {
         let input = writer.input;
         let mut spelled: Vec<String> =
             ["", "./", "in/../"].map(|start| format!("{start}{input}")).into();
@@ -336,7 +337,7 @@ fn an_output_may_be_the_input() {
 
 #[test]
 fn the_files_of_a_directory_appear_together_or_not_at_all() {
-    for (args, files) in [("extract four -o", 4), ("man --out", 39)] {
+    for (args, files) in [("extract four -o", 4), ("man --out", 40)] {
         let inputs = Inputs::new();
         let write = |to: &str| words("offload", &format!("{args} {to}"), ["", ""]);
         let before = snapshot(inputs.root());

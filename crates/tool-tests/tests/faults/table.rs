@@ -115,6 +115,7 @@ pub static WRITERS: &[Writer] = &[
     writer("clang-offload-wrapper", "-target x86_64-unknown-linux-gnu -o OUT four", "four"),
     writer("fatbinary", "--create OUT --compress=false --image3=kind=ptx,sm=90,file=asm", "asm"),
     writer(OFFLOAD, "fatbin -o OUT --mode none --image compute_90=asm", "asm"),
+    writer(OFFLOAD, "report four -o OUT", "four"),
 ];
 
 /// The command line of some words.
@@ -132,6 +133,11 @@ pub fn words(tool: &str, args: &str, outputs: [&str; 2]) -> Vec<String> {
 impl Writer {
     pub fn has_two_outputs(&self) -> bool {
         self.args.contains("OUT2")
+    }
+
+    /// Returns whether the output is a page about the input.
+    pub fn is_page(&self) -> bool {
+        self.args.starts_with("report ")
     }
 
     /// Returns whether the output may be a directory, in which the new file gets the name of the old one.

@@ -41,6 +41,7 @@ const READERS: &[(&str, &str)] = &[
     ("offload", "kernels FILE"),
     ("offload", "size FILE"),
     ("offload", "size --duplicates FILE"),
+    ("offload", "report FILE -o out"),
     ("offload", "kernels --json FILE"),
     ("offload", "diff FILE hip.o"),
     ("offload", "diff --json hip.o FILE"),

@@ -45,6 +45,10 @@ const FLOORS: [(&str, &[Line]); 9] = [
             ("fat-edit", None),
             ("offload-link", None),
             ("offload-check", Some(&["device-code", "device-select", "fat-object"])),
+            (
+                "device-report",
+                Some(&["device-account", "device-code", "device-select", "fat-object"]),
+            ),
             ("gpu-packages", Some(&["byte-parts", "offload-codecs"])),
             ("offload-tool-kit", Some(&["byte-parts"])),
         ],

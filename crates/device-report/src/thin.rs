@@ -1,0 +1,66 @@
+//! The images of a file that `offload thin` would remove.
+
+use std::collections::HashMap;
+
+use device_account::{Account, Amount, apportion};
+use device_select::{Rule, Wanted, is_host};
+use fat_object::ImageInfo;
+
+use crate::data::Thin;
+
+/// The most GPUs of a page, the largest first, for which it says what `offload thin` would remove.
+pub const MOST_CHOICES: usize = 64;
+
+/// The most other GPUs that are named for a GPU.
+const MOST_ALSO: usize = 16;
+
+/// Returns the target that `offload thin --keep` reads in the name of a GPU.
+pub(crate) fn wanted(name: &str) -> Option<Wanted> {
+    Wanted::parse_known(name).ok()
+}
+
+/// Adds the images that `offload thin --keep` removes from an account with `stored` bytes in its file. An account without code for the GPU stays.
+pub(crate) fn add(
+    thin: &mut Thin,
+    wanted: Wanted,
+    account: &Account,
+    stored: u64,
+    gpus: &HashMap<String, usize>,
+) {
+    let images: Vec<ImageInfo> = account.images().iter().map(|image| image.info.clone()).collect();
+    let rule = Rule::keep([wanted]);
+    if !rule.missing(&images).is_empty() {
+        return;
+    }
+    let mut goes = vec![false; images.len()];
+    let decision = rule.decide(&images);
+    let mut gone = decision.go.iter().map(|image| image.index()).peekable();
+    for (image, goes) in images.iter().zip(&mut goes) {
+        *goes = gone.next_if(|index| *index == image.index()).is_some();
+    }
+    let mut sum = Amount::default();
+    for (image, goes) in account.images().iter().zip(&goes) {
+        if *goes {
+            sum += image.amount();
+        } else if let Some(&gpu) = gpus.get(&image.target())
+            && gpu != thin.gpu
+            && !is_host(&image.info)
+            && thin.also.len() < MOST_ALSO
+            && !thin.also.contains(&gpu)
+        {
+            thin.also.push(gpu);
+        }
+    }
+    let rest = account.size() - sum.stored.min(account.size());
+    thin.stored += apportion(stored, &[sum.stored, rest]).first().copied().unwrap_or(0);
+    thin.plain += sum.plain;
+    thin.emptied += emptied(&images, &goes);
+}
+
+/// Returns the number of containers all of whose images go. Images of one container come one after the other.
+fn emptied(images: &[ImageInfo], goes: &[bool]) -> u64 {
+    let device = images.iter().zip(goes).filter(|(image, _)| !is_host(image));
+    let device: Vec<_> = device.collect();
+    let containers = device.chunk_by(|(a, _), (b, _)| a.path() == b.path());
+    containers.filter(|images| images.iter().all(|(_, goes)| **goes)).count() as u64
+}

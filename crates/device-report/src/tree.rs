@@ -1,0 +1,197 @@
+//! The tree of a file, from its accounts.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+use device_account::{Account, Amount, apportion};
+
+use crate::data::{Node, NodeKind};
+use crate::file::File;
+use crate::thin::MOST_CHOICES;
+
+/// The GPUs of all files, in the order in which they are found.
+#[derive(Debug, Default)]
+pub(crate) struct Gpus {
+    pub(crate) names: Vec<String>,
+    pub(crate) by_name: HashMap<String, usize>,
+}
+
+impl Gpus {
+    fn index(&mut self, name: String) -> usize {
+        let next = self.names.len();
+        *self.by_name.entry(name).or_insert_with_key(|name| {
+            self.names.push(name.clone());
+            next
+        })
+    }
+
+    /// Returns the largest ones.
+    pub(crate) fn largest(&self, trees: &[Node]) -> Vec<usize> {
+        let mut sums = vec![0_u128; self.names.len()];
+        for (gpu, sum) in trees.iter().flat_map(of_gpus) {
+            if let Some(all) = sums.get_mut(gpu) {
+                *all += u128::from(sum);
+            }
+        }
+        let mut order: Vec<usize> = (0..sums.len()).collect();
+        order.sort_by_key(|&at| (Reverse(sums.get(at)), at));
+        order.truncate(MOST_CHOICES);
+        order
+    }
+}
+
+/// Returns the GPUs of a tree, with their bytes.
+pub(crate) fn of_gpus(tree: &Node) -> BTreeMap<usize, u64> {
+    let members = tree.children.iter().flat_map(|child| match child.kind {
+        NodeKind::Member => child.children.iter().collect(),
+        _ => vec![child],
+    });
+    let mut sums = BTreeMap::new();
+    for node in members.filter(|node| node.kind == NodeKind::Gpu) {
+        if let Some(gpu) = node.gpu {
+            let sum: &mut u64 = sums.entry(gpu).or_default();
+            // Files with holes may be of any size: only the order of these sums matters.
+            *sum = sum.saturating_add(node.stored.max(node.plain));
+        }
+    }
+    sums
+}
+
+/// Returns the tree of a file.
+pub(crate) fn tree(file: &File<'_>, gpus: &mut Gpus) -> Node {
+    let (name, argument) = (file.name.to_owned(), file.argument.clone());
+    let mut node = Node { name, argument, uneditable: file.uneditable.clone(), ..Node::default() };
+    if let Some(share) = file.share {
+        node.kind = NodeKind::Package;
+        for (name, account, stored) in file.parts() {
+            let path = name.strip_prefix(file.name).and_then(|path| path.strip_prefix(':'));
+            node.children.push(member(path.unwrap_or(name), account, stored, gpus));
+        }
+        for (name, amount) in &share.rest {
+            node.add_kind(name, *amount);
+        }
+    } else {
+        match &file.accounts {
+            [(_, only)] => node.children = member("", only, only.size(), gpus).children,
+            several => several.iter().for_each(|(name, account)| {
+                node.children.push(member(name, account, account.size(), gpus));
+            }),
+        }
+    }
+    node.sum();
+    node
+}
+
+/// Returns the tree of an account with `stored` bytes in its file: they are apportioned to GPUs, as in rows by target, and then in each.
+fn member(name: &str, account: &Account, stored: u64, gpus: &mut Gpus) -> Node {
+    let mut member = Node { name: name.to_owned(), kind: NodeKind::Member, ..Node::default() };
+    let groups = groups(account, gpus);
+    let weights: Vec<u64> = groups.iter().map(Group::stored).collect();
+    for (group, stored) in groups.into_iter().zip(apportion(stored, &weights)) {
+        let (kind, gpu, count) = (group.kind, group.gpu, group.images);
+        let children = group.children(stored);
+        let Some(kind) = kind else {
+            children.for_each(|child| member.add(child));
+            continue;
+        };
+        let name = gpu.and_then(|gpu| gpus.names.get(gpu)).map_or("host", |name| name);
+        let mut node = Node { name: name.to_owned(), kind, gpu, count, ..Node::default() };
+        children.for_each(|child| node.add(child));
+        node.sum();
+        member.add(node);
+    }
+    member.sum();
+    member
+}
+
+/// The bytes of a GPU, of the host, or of no target.
+#[derive(Debug, Default)]
+struct Group {
+    kind: Option<NodeKind>,
+    gpu: Option<usize>,
+    images: u64,
+    /// Bytes by what they are: functions, and kinds of the others.
+    leaves: BTreeMap<(NodeKind, String), Amount>,
+}
+
+impl Group {
+    fn add(&mut self, kind: NodeKind, name: &str, amount: Amount) {
+        *self.leaves.entry((kind, name.to_owned())).or_default() += amount;
+    }
+
+    fn stored(&self) -> u64 {
+        let sum: Amount = self.leaves.values().copied().sum();
+        sum.stored
+    }
+
+    /// Returns its rows, with `stored` bytes in the file.
+    fn children(self, stored: u64) -> impl Iterator<Item = Node> {
+        let weights: Vec<u64> = self.leaves.values().map(|amount| amount.stored).collect();
+        let gpu = self.gpu;
+        let leaves = self.leaves.into_iter().zip(apportion(stored, &weights));
+        leaves.map(move |(((kind, name), Amount { plain, .. }), stored)| Node {
+            name,
+            kind,
+            gpu,
+            ..Node::of(Amount::new(stored, plain))
+        })
+    }
+}
+
+/// Returns the bytes of an account by target, in the order of its rows.
+fn groups(account: &Account, gpus: &mut Gpus) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut of_gpu: HashMap<usize, usize> = HashMap::new();
+    for image in account.images() {
+        let gpu = gpus.index(image.target());
+        let at = *of_gpu.entry(gpu).or_insert(groups.len());
+        if at == groups.len() {
+            let kind = Some(NodeKind::Gpu);
+            groups.push(Group { kind, gpu: Some(gpu), ..Group::default() });
+        }
+        let Some(group) = groups.get_mut(at) else { continue };
+        group.images += 1;
+        for function in &image.functions {
+            group.add(NodeKind::Function, &function.name, function.amount);
+        }
+        for (kind, amount) in &image.rest {
+            group.add(NodeKind::Kind, kind.as_str(), *amount);
+        }
+    }
+    for row in account.rest() {
+        let kind = (row.target == "host").then_some(NodeKind::Host);
+        let known = groups.iter().position(|group| group.gpu.is_none() && group.kind == kind);
+        let at = known.unwrap_or(groups.len());
+        if known.is_none() {
+            groups.push(Group { kind, ..Group::default() });
+        }
+        if let Some(group) = groups.get_mut(at) {
+            group.add(NodeKind::Kind, &row.name, row.amount);
+        }
+    }
+    groups
+}
+
+impl Node {
+    fn of(amount: Amount) -> Self {
+        Node { stored: amount.stored, plain: amount.plain, ..Node::default() }
+    }
+
+    /// Adds a row, unless it is nothing.
+    fn add(&mut self, child: Node) {
+        if child.stored > 0 || child.plain > 0 {
+            self.children.push(child);
+        }
+    }
+
+    fn add_kind(&mut self, name: &str, amount: Amount) {
+        self.add(Node { name: name.to_owned(), kind: NodeKind::Kind, ..Node::of(amount) });
+    }
+
+    /// Sets its bytes to the sum of its children.
+    fn sum(&mut self) {
+        let children = self.children.iter().map(|child| Amount::new(child.stored, child.plain));
+        let Amount { stored, plain, .. } = children.sum();
+        (self.stored, self.plain) = (stored, plain);
+    }
+}
