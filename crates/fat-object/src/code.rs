@@ -53,6 +53,20 @@ pub(crate) fn decompressed(
     most: u64,
     budget: &mut Budget,
 ) -> io::Result<Result<Vec<u8>, Undone>> {
+    let mut image = Vec::new();
+    let done = decompressed_into(source, window, compression, most, budget, &mut image)?;
+    Ok(done.map(|()| image))
+}
+
+/// Decompresses an image in the same way to the start of this memory.
+pub(crate) fn decompressed_into(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    compression: Compression,
+    most: u64,
+    budget: &mut Budget,
+    memory: &mut Vec<u8>,
+) -> io::Result<Result<(), Undone>> {
     let size = compression.uncompressed_size;
     let limit = most.min(budget.left());
     let stored = window.end - window.start;
@@ -65,7 +79,7 @@ pub(crate) fn decompressed(
     }
     budget.spend(size);
     let stored = source.range(window)?;
-    Ok(codec.decompress(&stored, size).map_err(Undone::Codec))
+    Ok(codec.decompress_into(&stored, size, memory).map_err(Undone::Codec))
 }
 
 #[cfg(test)]
