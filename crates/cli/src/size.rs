@@ -206,8 +206,9 @@ impl Packages {
 }
 
 fn count(args: &Args, file: &Input, threads: Threads) -> io::Result<(Account, Summary)> {
-    let is_wanted = args.duplicates || args.by == Some(Key::Kernel);
-    let mut accountant = Accountant::new().with_functions(is_wanted);
+    let has_functions = args.duplicates || args.by == Some(Key::Kernel);
+    let accountant = Accountant::new().with_functions(has_functions);
+    let mut accountant = accountant.with_hashes(args.duplicates);
     let summary = file.walk(&args.limits, &args.limits.options(), threads, &mut accountant)?;
     let account = file.with_reader(args.limits.max_input, |reader| accountant.finish(reader))?;
     Ok((account, summary))
