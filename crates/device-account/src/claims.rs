@@ -25,9 +25,8 @@ pub(crate) fn sized(start: u64, len: u64) -> Range<u64> {
     start..start.saturating_add(len)
 }
 
-/// Gives each byte before `size` that is claimed to one claim: to that of the lowest rank; of several to the one that starts first,
-/// and then to the one that was made first. `each` gets the pieces in order. Returns how many bytes two of the winner's rank
-/// claim.
+/// Gives each byte before `size` to the claim of the lowest rank. Claims of one rank are taken by their starts, then in their order.
+/// `each` gets the pieces in order. Returns how many bytes two claims of the winner's rank share.
 pub(crate) fn resolve<L, R: Copy + Ord>(
     size: u64,
     claims: &[Claim<L, R>],

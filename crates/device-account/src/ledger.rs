@@ -87,7 +87,7 @@ impl Ledger {
         self.images.len() - 1
     }
 
-    /// Adds bytes that offsets count in. A rest gets those that nothing else claims.
+    /// Adds bytes that offsets count in. A rest gets the bytes without another claim.
     pub(crate) fn add_space(&mut self, size: u64, is_compressed: bool, rest: usize) -> usize {
         let claims = vec![Claim::new(0..size, 0, Label::Rest(rest))];
         self.spaces.push(Space { size, is_compressed, claims });
@@ -213,7 +213,7 @@ impl Seen {
     }
 }
 
-/// Adds their parts of an amount to functions, of which each has some of `whole` bytes.
+/// Divides an amount among functions by their own bytes, of `whole` bytes.
 fn divide(amount: Amount, whole: u64, mut own: Vec<u64>, functions: &mut [Amount]) {
     // The bytes of no function.
     let rest = whole - own.iter().sum::<u64>();

@@ -84,7 +84,7 @@ pub(crate) struct Sections<'a, Elf: FileHeader<Endian = Endianness>> {
 }
 
 impl<'a, Elf: FileHeader<Endian = Endianness>> Sections<'a, Elf> {
-    /// Reads the tables of an image of `size` bytes, some of which may be left off its end.
+    /// Reads the tables of an image of `size` bytes. Its end may be left off.
     pub(crate) fn read(image: &'a [u8], size: u64) -> Result<Self, Fault> {
         let no_header = |_| Fault::new(0, "an ELF header", image.len() as u64);
         let header = Elf::parse(image).map_err(no_header)?;

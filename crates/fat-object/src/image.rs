@@ -293,7 +293,7 @@ impl ImageInfo {
         Finding { path, location, error: error.into() }
     }
 
-    /// Returns the finding of a malformed part, as those who look into the image find it.
+    /// Returns the finding of a malformed part of the image.
     #[must_use]
     pub fn finding_of(&self, fault: &Fault) -> Finding {
         let message = format!("image {}: {fault}", self.index);
