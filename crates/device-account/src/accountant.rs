@@ -7,8 +7,8 @@ use std::sync::Arc;
 use byte_parts::{ReadSeek, Source};
 use device_code::FileFormat;
 use fat_object::{
-    Container, ContainerKind, Enter, Finding, Image, ImageInfo, Location, PathStep, Severity,
-    Visitor,
+    Container, ContainerKind, Enter, Finding, Image, ImageInfo, Location, Memory, PathStep,
+    Severity, Visitor,
 };
 
 use crate::account::Account;
@@ -40,8 +40,7 @@ const LEVELS: u32 = 4;
 #[derive(Debug)]
 pub struct Accountant {
     wanted: Wanted,
-    /// Memory for one image after the other.
-    memory: Vec<u8>,
+    memory: Memory,
     ledger: Ledger,
     levels: Vec<Level>,
     /// Host files and archives in the file itself.
@@ -100,7 +99,7 @@ impl Accountant {
     pub fn new() -> Self {
         Accountant {
             wanted: Wanted::default(),
-            memory: Vec::new(),
+            memory: Memory::default(),
             ledger: Ledger::new(),
             levels: Vec::new(),
             files: Vec::new(),
@@ -199,7 +198,7 @@ impl Accountant {
 /// Returns the bytes of an image, not compressed. `None` if they are damaged, or too many, which is a finding.
 fn bytes_of<'i>(
     image: &'i mut Image<'_, '_>,
-    memory: &'i mut Vec<u8>,
+    memory: &'i mut Memory,
     findings: &mut Vec<Finding>,
 ) -> io::Result<Option<Cow<'i, [u8]>>> {
     let info = image.info();

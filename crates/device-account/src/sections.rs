@@ -11,6 +11,9 @@ use object::{Endianness, elf};
 use crate::claims::{Claim, sized};
 use crate::kind::Kind;
 
+/// The type of sections of a cubin for memory of kernels, which have a size and no bytes, wherever they lie.
+const CUDA_MEMORY: elf::SectionType = elf::SectionType(0x7000_000a);
+
 /// The owner of bytes of an image.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
@@ -44,6 +47,8 @@ pub(crate) struct Section<'a> {
     pub(crate) owner: Owner,
     /// The section that it describes.
     pub(crate) info: Option<usize>,
+    /// `false` if it may lie over other sections: as a part of them for NVIDIA's driver, or as memory.
+    is_apart: bool,
 }
 
 impl Section<'_> {
@@ -59,7 +64,7 @@ impl Section<'_> {
         let owner = Owner { function, ..self.owner };
         // Only where the section itself has the bytes.
         let rank = self.rank(2);
-        (start < end).then(|| Claim { range: start..end, rank, label: owner })
+        (start < end).then_some(Claim { range: start..end, rank, label: owner })
     }
 
     /// Returns the rank of a claim of this depth to its bytes.
@@ -135,7 +140,10 @@ impl<'a, Elf: FileHeader<Endian = Endianness>> Sections<'a, Elf> {
             let has_bytes = kind != elf::SHT_NULL && !(is_cuda && is_memory_only(name));
             let range = section.file_range(endian).filter(|_| has_bytes);
             let range = range.map_or(0..0, |(start, len)| sized(start, len));
-            if range.end > size && !range.is_empty() {
+            let starts = |start: &[u8]| name.starts_with(start);
+            let is_driver = starts(b".nv.merc") || starts(b".nv.capmerc");
+            let is_apart = !(is_cuda && (kind == CUDA_MEMORY || is_driver));
+            if is_apart && range.end > size && !range.is_empty() {
                 let found = section.sh_size(endian).into();
                 let expected = "a section that ends in the image";
                 self.fault.get_or_insert(Fault::new(range.start, expected, found));
@@ -147,7 +155,7 @@ impl<'a, Elf: FileHeader<Endian = Endianness>> Sections<'a, Elf> {
             let owner = Owner { kind: kind_of(name, kind, flags), ..Owner::IMAGE };
             let address = section.sh_addr(endian).into();
             let number = self.all.len() + 1;
-            self.all.push(Section { number, name, range, address, owner, info });
+            self.all.push(Section { number, name, range, address, owner, info, is_apart });
             at += entry;
         }
     }
@@ -166,12 +174,12 @@ impl<'a, Elf: FileHeader<Endian = Endianness>> Sections<'a, Elf> {
         }
     }
 
-    /// Finds sections and tables that share bytes. NVIDIA's tables for its driver are parts of other sections.
+    /// Finds sections and tables that share bytes.
     fn check_overlaps(&mut self, size: u64) {
         if self.fault.is_some() {
             return;
         }
-        let own = self.all.iter().filter(|section| section.owner.kind != Kind::Mercury);
+        let own = self.all.iter().filter(|section| section.is_apart);
         let own = own.map(|section| &section.range).chain(&self.headers);
         let mut own: Vec<_> = own.filter(|range| !range.is_empty() && range.start < size).collect();
         own.sort_unstable_by_key(|range| (range.start, range.end));

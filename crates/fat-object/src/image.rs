@@ -12,7 +12,7 @@ use byte_parts::{Budget, Window, internal};
 use device_code::{Fault, FileFormat};
 use target_id::{NvidiaArch, Target};
 
-use crate::code::Undone;
+use crate::code::{Memory, Undone};
 use crate::disagreement::Disagreement;
 use crate::error::{Error, ErrorKind, Finding};
 use crate::model::{Compression, ContainerKind, Location, PathStep, write_path};
@@ -541,12 +541,12 @@ impl<'e, 's> Image<'e, 's> {
     }
 
     fn decompress(&mut self, own: Compression) -> io::Result<Vec<u8>> {
-        let mut code = Vec::new();
-        self.decompress_into(own, &mut code)?;
-        Ok(code)
+        let mut memory = Memory::default();
+        self.decompress_into(own, &mut memory)?;
+        Ok(memory.code)
     }
 
-    fn decompress_into(&mut self, own: Compression, memory: &mut Vec<u8>) -> io::Result<()> {
+    fn decompress_into(&mut self, own: Compression, memory: &mut Memory) -> io::Result<()> {
         let (source, window) = (&mut *self.source, &self.window);
         let done =
             code::decompressed_into(source, window, own, self.room, self.decompressed, memory)?;
@@ -588,14 +588,13 @@ impl<'e, 's> Image<'e, 's> {
         self.source.range(&self.window)
     }
 
-    /// Returns the code as [`bytes`](Self::bytes) does. Images that are decompressed lie in this memory, which several images may
-    /// use one after the other: large memory is not taken and given back for each.
+    /// Returns the code as [`bytes`](Self::bytes) does. Images that are decompressed lie in this memory.
     ///
     /// ```
-    /// use fat_object::{Image, Options, Visitor, walk};
+    /// use fat_object::{Image, Memory, Options, Visitor, walk};
     ///
     /// #[derive(Default)]
-    /// struct Sizes(Vec<usize>, Vec<u8>);
+    /// struct Sizes(Vec<usize>, Memory);
     ///
     /// impl Visitor for Sizes {
     ///     fn image(&mut self, image: &mut Image<'_, '_>) -> std::io::Result<()> {
@@ -613,7 +612,7 @@ impl<'e, 's> Image<'e, 's> {
     /// # Errors
     ///
     /// Errors of [`code`](Self::code).
-    pub fn bytes_with<'b>(&'b mut self, memory: &'b mut Vec<u8>) -> io::Result<Cow<'b, [u8]>> {
+    pub fn bytes_with<'b>(&'b mut self, memory: &'b mut Memory) -> io::Result<Cow<'b, [u8]>> {
         let Some(own) = self.info.compression.filter(|own| own.is_known()) else {
             return self.bytes();
         };
@@ -621,7 +620,7 @@ impl<'e, 's> Image<'e, 's> {
         let missing = || io::Error::other(internal!("an image in memory"));
         let size =
             usize::try_from(own.uncompressed_size).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let code = memory.get(..size).ok_or_else(missing)?;
+        let code = memory.code.get(..size).ok_or_else(missing)?;
         Ok(Cow::Borrowed(if self.is_ptx() { without_zeros(code) } else { code }))
     }
 
