@@ -41,7 +41,7 @@ pub(crate) fn in_compressed(
 /// [`Image::bytes_with`](crate::Image::bytes_with).
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// What is read of an image that is compressed.
+    /// The bytes of a compressed image.
     stored: Vec<u8>,
     pub(crate) code: Vec<u8>,
 }
