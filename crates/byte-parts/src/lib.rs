@@ -7,6 +7,7 @@
 //! - [`Layout`] is an output that takes each of its inputs once, in order: the layout of a container.
 //! - [`concatenated`] goes through containers that lie one after the other.
 //! - [`in_order`] runs jobs on several threads and returns their results in order, within bounds of memory.
+//! - [`is_like`] compares names with patterns.
 //! - [`elf`] and [`wasm`] have numbers of host files that several readers and writers need.
 //!
 //! ```
@@ -43,6 +44,7 @@ mod pipeline;
 #[cfg(feature = "std")]
 mod source;
 pub mod wasm;
+mod wildcards;
 mod window;
 #[cfg(feature = "std")]
 mod write;
@@ -60,6 +62,7 @@ pub use parts::{Part, Parts};
 pub use pipeline::{Bounds, in_order};
 #[cfg(feature = "std")]
 pub use source::{ReadSeek, Source, seek_position};
+pub use wildcards::is_like;
 pub use window::Window;
 #[cfg(feature = "std")]
 pub use write::{Inputs, Streams, copy_range};

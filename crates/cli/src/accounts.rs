@@ -33,18 +33,18 @@ pub(crate) struct Counted {
     pub(crate) uneditable: Option<String>,
 }
 
-/// Makes the accounts of files, with functions where they are asked for, and reports what is wrong with them.
+/// Makes the accounts of files, with an accountant for each, and reports what is wrong with them.
 pub(crate) fn count(
     inputs: &Inputs,
     limits: &Limits,
-    with_functions: bool,
+    accountant: &(dyn Fn() -> Accountant + Sync),
     document: &mut Document,
 ) -> io::Result<(Vec<Counted>, Looked)> {
     let mut counted: Vec<Counted> = Vec::new();
     let packages = Packages::default();
     let count = |file: &Input, threads| {
         packages.add(file)?;
-        account(file, limits, with_functions, threads)
+        account(file, limits, accountant(), threads)
     };
     let looked = inputs.look((limits, Keep::All), "counting", count, |file, result| {
         let (account, summary, permissions) = match result {
@@ -104,10 +104,9 @@ pub(crate) fn count(
 fn account(
     file: &Input,
     limits: &Limits,
-    with_functions: bool,
+    mut accountant: Accountant,
     threads: Threads,
 ) -> io::Result<(Account, Summary, NewPermissions)> {
-    let mut accountant = Accountant::new().with_functions(with_functions);
     let summary = file.walk(limits, &limits.options(), threads, &mut accountant)?;
     let account = file.with_reader(limits.max_input, |reader| accountant.finish(reader))?;
     let permissions = file.open(limits.max_input)?.permissions();

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+use device_account::Accountant;
 use device_report::{File, Note, Report};
 
 use crate::accounts::{self, Counted};
@@ -38,7 +39,8 @@ const SHAPE: Shape = Shape::new("report", "files", "");
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut document = Document::silent(&SHAPE)?;
     let inputs = Inputs::find(&args.files).once();
-    let (counted, looked) = accounts::count(&inputs, &args.limits, true, &mut document)?;
+    let new = || Accountant::new().with_functions(true);
+    let (counted, looked) = accounts::count(&inputs, &args.limits, &new, &mut document)?;
     let outcome = document.looked(looked, counted.is_empty())?;
     if counted.is_empty() {
         return Ok(outcome);

@@ -5,7 +5,7 @@ mod view;
 use std::io;
 use std::path::PathBuf;
 
-use device_account::{Account, By, Copies, Row, Rows};
+use device_account::{Account, Accountant, By, Copies, Row, Rows};
 use device_select::{Rule, Wanted};
 use fat_object::ImageInfo;
 use serde_json::{Map, json};
@@ -106,9 +106,10 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut document = Document::start(args.format.get(), args.shape())?;
-    let is_wanted = args.duplicates || args.by == Some(Key::Kernel);
+    let has_functions = args.duplicates || args.by == Some(Key::Kernel);
+    let new = || Accountant::new().with_functions(has_functions).with_hashes(args.duplicates);
     let inputs = Inputs::find(&args.files).once();
-    let (counted, looked) = accounts::count(&inputs, &args.limits, is_wanted, &mut document)?;
+    let (counted, looked) = accounts::count(&inputs, &args.limits, &new, &mut document)?;
     print(args, &counted, &mut document)?;
     let outcome = document.looked(looked, false)?;
     document.end(outcome)

@@ -6,16 +6,17 @@ use std::ops::Range;
 
 /// Something that says what bytes are.
 #[derive(Clone, Debug)]
-pub(crate) struct Claim<L> {
+pub(crate) struct Claim<L, R = Reverse<u32>> {
     pub(crate) range: Range<u64>,
-    /// The number of claims around it.
-    pub(crate) depth: u32,
+    /// The lowest rank wins: of the claim with the most claims around it.
+    pub(crate) rank: R,
     pub(crate) label: L,
 }
 
 impl<L> Claim<L> {
+    /// Creates a claim in this many others.
     pub(crate) fn new(range: Range<u64>, depth: u32, label: L) -> Self {
-        Claim { range, depth, label }
+        Claim { range, rank: Reverse(depth), label }
     }
 }
 
@@ -24,13 +25,11 @@ pub(crate) fn sized(start: u64, len: u64) -> Range<u64> {
     start..start.saturating_add(len)
 }
 
-/// Gives each byte before `size` that is claimed to one claim: the innermost one; of several the one that starts first, and
-/// then the one that was made first. `each` gets the pieces in order. Returns how many bytes two of the winner's depth
-/// claim, where that is at most `deepest`.
-pub(crate) fn resolve<L>(
+/// Gives each byte before `size` to the claim of the lowest rank. Claims of one rank are taken by their starts, then in their order.
+/// `each` gets the pieces in order. Returns how many bytes two claims of the winner's rank share.
+pub(crate) fn resolve<L, R: Copy + Ord>(
     size: u64,
-    claims: &[Claim<L>],
-    deepest: u32,
+    claims: &[Claim<L, R>],
     mut each: impl FnMut(usize, Range<u64>),
 ) -> u64 {
     let mut edges = Vec::with_capacity(2 * claims.len());
@@ -42,22 +41,21 @@ pub(crate) fn resolve<L>(
         }
     }
     edges.sort_unstable();
-    let mut active: BTreeSet<(Reverse<u32>, u64, usize)> = BTreeSet::new();
+    let mut active: BTreeSet<(R, u64, usize)> = BTreeSet::new();
     let (mut at, mut shared) = (0, 0);
     for (edge, index) in edges {
         let mut claimants = active.iter();
-        if let Some(&(depth, _, winner)) = claimants.next()
+        if let Some(&(rank, _, winner)) = claimants.next()
             && at < edge
         {
             each(winner, at..edge);
-            let is_shared = claimants.next().is_some_and(|(other, ..)| *other == depth);
-            if is_shared && depth.0 <= deepest {
+            if claimants.next().is_some_and(|(other, ..)| *other == rank) {
                 shared += edge - at;
             }
         }
         at = edge;
         let Some(claim) = claims.get(index) else { continue };
-        let key = (Reverse(claim.depth), claim.range.start, index);
+        let key = (claim.rank, claim.range.start, index);
         if !active.remove(&key) {
             active.insert(key);
         }
@@ -105,7 +103,7 @@ mod tests {
         let claims: Vec<_> =
             claims.iter().map(|(start, end, depth)| Claim::new(*start..*end, *depth, ())).collect();
         let mut pieces = Vec::new();
-        let shared = resolve(size, &claims, 9, |claim, range| pieces.push((claim, range)));
+        let shared = resolve(size, &claims, |claim, range| pieces.push((claim, range)));
         (pieces, shared)
     }
 
@@ -139,7 +137,7 @@ mod tests {
                 ));
             }
             let mut owners = [None; 64];
-            resolve(64, &claims, 9, |claim, range| {
+            resolve(64, &claims, |claim, range| {
                 for byte in range {
                     let owner = &mut owners[usize::try_from(byte).unwrap()];
                     assert_eq!(owner.replace(claim), None);
@@ -148,8 +146,7 @@ mod tests {
             for (byte, owner) in (0..64).zip(owners) {
                 let claimants =
                     claims.iter().enumerate().filter(|(_, it)| it.range.contains(&byte));
-                let winner =
-                    claimants.min_by_key(|(at, it)| (Reverse(it.depth), it.range.start, *at));
+                let winner = claimants.min_by_key(|(at, it)| (it.rank, it.range.start, *at));
                 assert_eq!(owner, winner.map(|(at, _)| at));
             }
         }

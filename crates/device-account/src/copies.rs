@@ -37,7 +37,7 @@ impl Copies {
         all.without(largest.unwrap_or_default())
     }
 
-    /// Returns equal images, and then equal functions, of files with their names: those first whose copies waste most. Images are
+    /// Returns equal images, and then equal functions, of files with their names and [hashes](crate::Accountant::with_hashes): those first whose copies waste most. Images are
     /// equal if all their bytes are; functions if their GPU, machine code and constants are, whatever their names. Functions
     /// in sections that relocations change are not compared. Hashes are compared: XXH3 of 128 bits, which does not resist
     /// deliberate collisions.

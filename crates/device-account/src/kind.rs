@@ -190,13 +190,6 @@ impl ByKind {
         }
     }
 
-    /// Takes bytes off again.
-    pub(crate) fn take(&mut self, kind: Kind, bytes: u64) {
-        if let Some(sum) = self.0.get_mut(kind as usize) {
-            *sum -= bytes;
-        }
-    }
-
     pub(crate) fn get(&self, kind: Kind) -> u64 {
         self.0.get(kind as usize).copied().unwrap_or(0)
     }

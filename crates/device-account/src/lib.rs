@@ -29,20 +29,27 @@
 //!
 //! Claims are bounded by what the walk comes to and by the sections and symbols of images; n claims take time n log n. Names are read
 //! up to four bytes for each byte of an image. Images that are damaged, or larger than the walk may hold, are
-//! [not understood](Kind::NotUnderstood).
+//! [not understood](Kind::NotUnderstood), and a [finding](Account::findings) says so. Tables of an image that are damaged, or share
+//! bytes, are a finding, too: the first one of each image.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
 
 mod account;
+mod accountant;
 mod claims;
 mod copies;
+mod functions;
+mod host;
 mod image;
 mod kind;
+mod ledger;
 mod package;
 mod rows;
+mod sections;
 
-pub use account::{Account, Accountant, By, FunctionShare, ImageShare};
+pub use account::{Account, By, FunctionShare, ImageShare};
+pub use accountant::Accountant;
 pub use claims::apportion;
 pub use copies::{Copies, Copy};
 pub use kind::{Amount, Kind};

@@ -14,6 +14,14 @@ pub struct Fault {
     pub found: u64,
 }
 
+impl Fault {
+    /// Creates a fault.
+    #[must_use]
+    pub fn new(offset: u64, expected: &'static str, found: u64) -> Self {
+        Fault { offset, expected, found }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Fault { offset, expected, found } = self;

@@ -37,6 +37,15 @@ pub(crate) fn in_compressed(
     in_elf(&mut Source::of_bytes(&image, Origin::Decompressed), &(0..image.len() as u64))
 }
 
+/// Memory that images use one after the other, so that it is not taken and given back for each:
+/// [`Image::bytes_with`](crate::Image::bytes_with).
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// The bytes of a compressed image.
+    stored: Vec<u8>,
+    pub(crate) code: Vec<u8>,
+}
+
 /// The reason why an image was not decompressed.
 pub(crate) enum Undone {
     /// It is larger than this number of bytes, the limit.
@@ -53,6 +62,20 @@ pub(crate) fn decompressed(
     most: u64,
     budget: &mut Budget,
 ) -> io::Result<Result<Vec<u8>, Undone>> {
+    let mut memory = Memory::default();
+    let done = decompressed_into(source, window, compression, most, budget, &mut memory)?;
+    Ok(done.map(|()| memory.code))
+}
+
+/// Decompresses an image in the same way to the start of this memory.
+pub(crate) fn decompressed_into(
+    source: &mut Source<'_>,
+    window: &Range<u64>,
+    compression: Compression,
+    most: u64,
+    budget: &mut Budget,
+    memory: &mut Memory,
+) -> io::Result<Result<(), Undone>> {
     let size = compression.uncompressed_size;
     let limit = most.min(budget.left());
     let stored = window.end - window.start;
@@ -64,8 +87,16 @@ pub(crate) fn decompressed(
         return Ok(Err(Undone::Codec(error)));
     }
     budget.spend(size);
-    let stored = source.range(window)?;
-    Ok(codec.decompress(&stored, size).map_err(Undone::Codec))
+    let Memory { stored: read, code } = memory;
+    let stored = match source.bytes(window) {
+        Some(stored) => stored,
+        None => {
+            read.clear();
+            source.append_range(window, read)?;
+            read
+        }
+    };
+    Ok(codec.decompress_into(stored, size, code).map_err(Undone::Codec))
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ pub enum ErrorKind {
     /// the archive was made. The file is still walked.
     ThinMemberSize,
     /// An image is malformed where a walk looks into images: a SYCL image that cannot be decompressed, PTX without a
-    /// target.
+    /// target; or where a visitor does: [`ImageInfo::finding_of`](crate::ImageInfo::finding_of).
     Image,
     /// A section that by name or type holds device code starts with none of the known magics.
     UnknownContents,

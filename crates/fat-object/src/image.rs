@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use crate::hcf::HcfImage;
 use crate::sycl_table::SyclImage;
-use byte_parts::{Budget, Window};
-use device_code::FileFormat;
+use byte_parts::{Budget, Window, internal};
+use device_code::{Fault, FileFormat};
 use target_id::{NvidiaArch, Target};
 
-use crate::code::Undone;
+use crate::code::{Memory, Undone};
 use crate::disagreement::Disagreement;
 use crate::error::{Error, ErrorKind, Finding};
 use crate::model::{Compression, ContainerKind, Location, PathStep, write_path};
@@ -293,6 +293,13 @@ impl ImageInfo {
         Finding { path, location, error: error.into() }
     }
 
+    /// Returns the finding of a malformed part of the image.
+    #[must_use]
+    pub fn finding_of(&self, fault: &Fault) -> Finding {
+        let message = format!("image {}: {fault}", self.index);
+        self.finding(Error::new(ErrorKind::Image, message).into())
+    }
+
     /// Returns the contradiction between the image and its [target](Self::target), if there is one: the image is for
     /// other devices than its container states. No device loads it, because runtimes choose by the container's
     /// statement.
@@ -518,8 +525,7 @@ impl<'e, 's> Image<'e, 's> {
     /// [`InvalidData`](io::ErrorKind::InvalidData) for a damaged image, and for one that exceeds the limit; errors of
     /// [`reader`](Self::reader).
     pub fn code(&mut self) -> io::Result<Option<Vec<u8>>> {
-        let is_ptx =
-            (self.info.container, self.info.format) == (ContainerKind::NvFatbin, FileFormat::Ptx);
+        let is_ptx = self.is_ptx();
         let mut code = match self.info.compression {
             Some(own) if own.is_known() => self.decompress(own)?,
             None if is_ptx => {
@@ -529,16 +535,22 @@ impl<'e, 's> Image<'e, 's> {
             _ => return Ok(None),
         };
         if is_ptx {
-            let len = code.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-            code.truncate(len);
+            code.truncate(without_zeros(&code).len());
         }
         Ok(Some(code))
     }
 
     fn decompress(&mut self, own: Compression) -> io::Result<Vec<u8>> {
-        let image =
-            code::decompressed(self.source, &self.window, own, self.room, self.decompressed)?;
-        image.map_err(|undone| match undone {
+        let mut memory = Memory::default();
+        self.decompress_into(own, &mut memory)?;
+        Ok(memory.code)
+    }
+
+    fn decompress_into(&mut self, own: Compression, memory: &mut Memory) -> io::Result<()> {
+        let (source, window) = (&mut *self.source, &self.window);
+        let done =
+            code::decompressed_into(source, window, own, self.room, self.decompressed, memory)?;
+        done.map_err(|undone| match undone {
             Undone::Codec(error) => {
                 let message = format!("image {}: {error}", self.info.index);
                 Error::new(ErrorKind::Image, message).into()
@@ -576,6 +588,47 @@ impl<'e, 's> Image<'e, 's> {
         self.source.range(&self.window)
     }
 
+    /// Returns the code as [`bytes`](Self::bytes) does. Images that are decompressed lie in this memory.
+    ///
+    /// ```
+    /// use fat_object::{Image, Memory, Options, Visitor, walk};
+    ///
+    /// #[derive(Default)]
+    /// struct Sizes(Vec<usize>, Memory);
+    ///
+    /// impl Visitor for Sizes {
+    ///     fn image(&mut self, image: &mut Image<'_, '_>) -> std::io::Result<()> {
+    ///         self.0.push(image.bytes_with(&mut self.1)?.len());
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let mut sizes = Sizes::default();
+    /// walk(std::fs::File::open("../../examples/data/cuda-fatbin.o")?, &Options::default(), &mut sizes)?;
+    /// assert!(!sizes.0.is_empty() && !sizes.0.contains(&0));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`code`](Self::code).
+    pub fn bytes_with<'b>(&'b mut self, memory: &'b mut Memory) -> io::Result<Cow<'b, [u8]>> {
+        let Some(own) = self.info.compression.filter(|own| own.is_known()) else {
+            return self.bytes();
+        };
+        self.decompress_into(own, memory)?;
+        let missing = || io::Error::other(internal!("an image in memory"));
+        let size =
+            usize::try_from(own.uncompressed_size).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        let code = memory.code.get(..size).ok_or_else(missing)?;
+        Ok(Cow::Borrowed(if self.is_ptx() { without_zeros(code) } else { code }))
+    }
+
+    /// Returns whether the image is PTX that may end with a NUL.
+    fn is_ptx(&self) -> bool {
+        (self.info.container, self.info.format) == (ContainerKind::NvFatbin, FileFormat::Ptx)
+    }
+
     /// Fails if the image is too large for a copy of it in memory.
     fn fits(&self) -> io::Result<()> {
         match Window::new(&self.window).len() {
@@ -594,6 +647,12 @@ impl<'e, 's> Image<'e, 's> {
     pub fn pieces(&mut self, each: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         SourceReader::new(self.source, self.window.clone()).pieces(each)
     }
+}
+
+/// Returns the bytes before the zeros at the end.
+fn without_zeros(code: &[u8]) -> &[u8] {
+    let len = code.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    code.get(..len).unwrap_or_default()
 }
 
 fn too_large(doing: &str, size: u64, limit: u64) -> io::Error {

@@ -248,6 +248,7 @@ mod wasm;
 
 pub use agreement::check_agreement;
 pub use ahead::walk_with_threads;
+pub use code::Memory;
 pub use compressed_binary::decompress_offload_binary;
 pub use copy::copy_image;
 pub use device_code::{FileFormat, elf_type, image_target};

@@ -67,14 +67,36 @@ impl Codec {
     ///
     /// Errors of [`Entry::decompress`](crate::Entry::decompress), except the limit.
     pub fn decompress(self, payload: &[u8], size: u64) -> Result<Vec<u8>, Error> {
+        let mut code = Vec::new();
+        self.decompress_into(payload, size, &mut code)?;
+        Ok(code)
+    }
+
+    /// Decompresses a payload as [`decompress`](Self::decompress) does, to the start of memory that several payloads use one after
+    /// the other. It grows where it is too small.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`decompress`](Self::decompress). The memory has any bytes then.
+    pub fn decompress_into(
+        self,
+        payload: &[u8],
+        size: u64,
+        memory: &mut Vec<u8>,
+    ) -> Result<(), Error> {
         let stored = payload.len() as u64;
         self.check(stored, size)?;
         let codec = self.known().ok_or_else(|| Error::codec(self))?;
         let input = Input::new(payload, size);
         // Bytes after a zlib stream are ignored.
         let input = if self == Codec::Zlib { input.with_trailing() } else { input };
-        let decoded = codec.decompress(&input, &mut |_| {});
-        decoded.map(|(code, _)| code).map_err(|error| match error.kind() {
+        let part = usize::try_from(size).ok().and_then(|size| memory.get_mut(..size));
+        let decoded = match part {
+            Some(part) => codec.decompress_into(&input, part, &mut |_| {}).map(drop),
+            // The codec checks what the payload can expand to before it takes memory.
+            None => codec.decompress(&input, &mut |_| {}).map(|(code, _)| *memory = code),
+        };
+        decoded.map_err(|error| match error.kind() {
             codecs::ErrorKind::NoCodec => Error::codec(self),
             codecs::ErrorKind::Memory(_) => Error::out_of_memory(size),
             codecs::ErrorKind::TooShort(found) => self.malformed(stored, size, Some(found)),

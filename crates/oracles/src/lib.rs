@@ -13,6 +13,7 @@
     clippy::unwrap_used
 )]
 
+pub mod accounts;
 pub mod agreement;
 pub mod ar;
 pub mod archives;

@@ -8,25 +8,25 @@
     reason = "a test fails by panicking, and says where"
 )]
 
+mod damaged;
+
 use std::fs;
-use std::io::{self, Cursor};
+use std::io::Cursor;
 use std::path::Path;
 
-use device_account::{Account, Accountant, Amount, By, Copies, Kind, Rows};
-use fat_object::{Container, ErrorKind, Finding, Image, Location, Options, Visitor, walk};
+use device_account::{Account, Accountant, Amount, By, Copies, Rows};
+use fat_object::{ErrorKind, Options, walk};
+use oracles::accounts::check;
 use samples::device::{CUBIN, FUNCTION, elf};
 use samples::elf::{RELA, Section, progbits, section};
 use samples::fatbin::{Made, fatbin, zstd};
-
-const ALL: [By; 6] =
-    [By::TargetAndKind, By::Target, By::Kind, By::Function, By::Container, By::Section];
 
 fn options() -> Options {
     Options::default().with_max_decompressed(64 << 20)
 }
 
 fn account(file: &[u8]) -> Account {
-    let mut accountant = Accountant::new().with_functions(true);
+    let mut accountant = Accountant::new().with_functions(true).with_hashes(true);
     walk(Cursor::new(file), &options(), &mut accountant).unwrap();
     accountant.finish(Cursor::new(file)).unwrap()
 }
@@ -46,87 +46,6 @@ fn examples() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Marks each byte of a file by the image that has it: an independent account, byte by byte.
-struct Map {
-    /// The number of the container or image that has a byte.
-    owners: Vec<usize>,
-    around: Vec<(usize, bool)>,
-    next: usize,
-    images: Vec<(usize, usize)>,
-}
-
-impl Map {
-    /// Gives bytes that only a container around has to a new owner.
-    fn mark(&mut self, location: Location, len: u64) -> usize {
-        self.next += 1;
-        let is_inside = self.around.iter().all(|(_, is_file)| *is_file);
-        if let (Some(start), true) = (location.file_offset(), is_inside) {
-            let start = usize::try_from(start).unwrap().min(self.owners.len());
-            let end = usize::try_from(len).unwrap_or(usize::MAX).saturating_add(start);
-            let end = end.min(self.owners.len());
-            for owner in &mut self.owners[start..end] {
-                if *owner == 0 || self.around.iter().any(|(around, _)| around == owner) {
-                    *owner = self.next;
-                }
-            }
-        }
-        self.next
-    }
-}
-
-impl Visitor for Map {
-    fn enter(&mut self, container: &Container) -> io::Result<()> {
-        let owner = self.mark(container.location(), container.size());
-        self.around.push((owner, container.compression().is_none()));
-        Ok(())
-    }
-
-    fn leave(&mut self) -> io::Result<()> {
-        self.around.pop();
-        Ok(())
-    }
-
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        let len = image.compression().map_or(image.size(), |own| own.stored_size());
-        let owner = self.mark(image.location(), len);
-        self.images.push((image.index(), owner));
-        Ok(())
-    }
-
-    fn finding(&mut self, _: &Finding) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-fn check(file: &[u8]) -> Account {
-    let account = account(file);
-    let len = file.len() as u64;
-    assert_eq!((account.size(), account.total().stored), (len, len));
-    for by in ALL {
-        let rows = account.rows(by);
-        let sum: Amount = rows.iter().map(|row| row.amount).sum();
-        assert_eq!(sum, account.total(), "{by:?}");
-        let mut part = Rows::default();
-        part.add_all(&rows, len / 3);
-        let in_part: u64 = part.all().iter().map(|row| row.amount.stored).sum();
-        assert!(in_part == len / 3 || rows.is_empty(), "{by:?}");
-    }
-    let mut map = Map { owners: vec![0; file.len()], around: vec![], next: 0, images: vec![] };
-    walk(Cursor::new(file), &options(), &mut map).unwrap();
-    for image in account.images() {
-        let own = image.info.compression_around().is_none()
-            && image.info.location().file_offset().is_some();
-        let (_, owner) = map.images.iter().find(|(index, _)| *index == image.info.index()).unwrap();
-        let marked = map.owners.iter().filter(|other| *other == owner).count() as u64;
-        let headers = image.kinds.iter().filter(|(kind, _)| *kind == Kind::Container);
-        let headers: u64 = headers.map(|(_, amount)| amount.stored).sum();
-        if own {
-            assert_eq!(image.amount().stored - headers, marked, "{}", image.info);
-        }
-    }
-    account
-}
-
 #[test]
 fn examples_add_up() {
     let (mut images, mut functions) = (0, 0);
@@ -143,30 +62,6 @@ fn examples_add_up() {
         assert!(not_understood.is_none() || !is_known, "{name}: {not_understood:?}");
     }
     assert!(images > 50 && functions > 20, "{images} images, {functions} functions");
-}
-
-#[test]
-fn damaged_examples_add_up() {
-    for (name, file) in examples() {
-        println!("{name}");
-        samples::damage::judge(&file, |damaged| drop(check(damaged)));
-    }
-}
-
-#[test]
-fn noise_adds_up() {
-    let mut state = 1_u64;
-    for len in 0..300 {
-        let noise: Vec<u8> = std::iter::repeat_with(|| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            state.to_le_bytes()[6]
-        })
-        .take(len)
-        .collect();
-        check(&noise);
-        check(&[b"\x7fELF\x02\x01\x01", &noise[..]].concat());
-        check(&[b"\x50\xed\x55\xba\x01\0\x10\0", &noise[..]].concat());
-    }
 }
 
 #[test]

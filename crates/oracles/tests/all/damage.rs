@@ -17,6 +17,12 @@ fn over(magic: &[u8], check: impl Fn(&[u8])) {
 }
 
 #[test]
+fn accounts_of_damaged_files() {
+    over_samples(|bytes| drop(accounts::check(bytes)));
+    crate::images().iter().for_each(|image| judge(image, |bytes| drop(accounts::check(bytes))));
+}
+
+#[test]
 fn archives_of_damaged_files() {
     over_samples(archives::check);
 }

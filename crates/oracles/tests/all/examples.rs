@@ -9,6 +9,12 @@ fn over_samples(mut check: impl FnMut(&[u8])) {
 }
 
 #[test]
+fn account_samples() {
+    over_samples(|sample| drop(accounts::check(sample)));
+    crate::images().iter().for_each(|image| drop(accounts::check(image)));
+}
+
+#[test]
 fn archive_samples() {
     over_samples(archives::check);
 }

@@ -1,6 +1,6 @@
 //! Bytes without any order are judged, too.
 
-use oracles::{bare, hcf, kpacks, links, sycl};
+use oracles::{accounts, bare, hcf, kpacks, links, sycl};
 
 /// Returns bytes without any order, the same for the same state.
 fn noise(state: &mut u64, len: usize) -> Vec<u8> {
@@ -15,6 +15,17 @@ fn noise(state: &mut u64, len: usize) -> Vec<u8> {
 fn noise_as_bare_images_is_checked_without_panic() {
     let mut state = 1;
     (0..1200).for_each(|len| bare::check(&noise(&mut state, len % 200)));
+}
+
+#[test]
+fn noise_has_an_account() {
+    let mut state = 1;
+    for len in 0..300 {
+        let noise = noise(&mut state, len);
+        accounts::check(&noise);
+        accounts::check(&[b"\x7fELF\x02\x01\x01", &noise[..]].concat());
+        accounts::check(&[b"\x50\xed\x55\xba\x01\0\x10\0", &noise[..]].concat());
+    }
 }
 
 #[test]
