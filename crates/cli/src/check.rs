@@ -174,7 +174,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         }
     }
     if args.format.get() == Format::Text {
-        print(document.all_findings(), args.files.len())?;
+        print(document.all_findings(), args.files.len(), args.format.is_quiet())?;
     }
     document.end(if is_faulty { Outcome::Faults } else { Outcome::Clean })
 }
@@ -293,8 +293,8 @@ fn further(policy: &Policy, args: &Args, path: &Path, found: &mut Document) -> i
     found.findings(more.take_findings().into_iter().filter(|one| one.code != UNKNOWN))
 }
 
-/// Prints a line for each finding, and a summary.
-fn print(findings: &[finding::Finding], files: usize) -> io::Result<()> {
+/// Prints a line for each finding, and a summary unless it is quiet.
+fn print(findings: &[finding::Finding], files: usize, is_quiet: bool) -> io::Result<()> {
     let mut out = style::stdout();
     for one in findings {
         let style = match one.level {
@@ -308,6 +308,9 @@ fn print(findings: &[finding::Finding], files: usize) -> io::Result<()> {
         if let Some(help) = &one.help {
             show!(out, "  help: {help}")?;
         }
+    }
+    if is_quiet {
+        return out.flush();
     }
     let files = style::files(files);
     match findings.first() {

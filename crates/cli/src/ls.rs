@@ -1,6 +1,7 @@
 //! `offload ls`: every device image in any file.
 
 mod by_package;
+mod names;
 mod needs;
 mod row;
 mod same;
@@ -55,6 +56,20 @@ pub(crate) struct Args {
     /// Print all images, even on a terminal with fewer lines
     #[arg(long, conflicts_with_all = ["json", "format"])]
     rows: bool,
+    /// Print only the names of files with device code, one in each line
+    ///
+    /// With --target, --gpu, --kind or --id: of files with such images. A package is one name. Names are as stored, for
+    /// other programs.
+    #[arg(
+        long,
+        short = 'l',
+        alias = "files-with-matches",
+        conflicts_with_all = ["json", "format", "tree", "totals", "rows", "sort", "hash", "same", "needs", "by_package"]
+    )]
+    names: bool,
+    /// End each name with a NUL byte instead of a line break, for xargs -0
+    #[arg(long, short = '0', requires = "names")]
+    null: bool,
     /// Sort the images of each file, and the totals
     #[arg(
         long,
@@ -144,6 +159,9 @@ impl Args {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if args.by_package {
         return by_package::run(args);
+    }
+    if args.names {
+        return names::run(args);
     }
     let filter = args.selection.filter();
     let mut document = Document::start(args.format.get(), &SHAPE)?;

@@ -88,9 +88,6 @@ pub(crate) struct Args {
     strict: bool,
     #[command(flatten)]
     format: JudgeFormat,
-    /// Print errors only; use the exit status
-    #[arg(long, short, conflicts_with_all = ["json", "format"])]
-    quiet: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -172,7 +169,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let question = args.question();
     let mut document = Document::start(args.format.get(), &SHAPE)?;
-    let style = if args.quiet || !document.is_text() { Style::Quiet } else { Style::Text };
+    let style = if args.format.is_quiet() || !document.is_text() { Style::Quiet } else { Style::Text };
     let printer = Printer::new(&question, style, &mut document);
     let (looked, fails) = answer(&question, &args.files, printer)?;
     let outcome = document.looked(looked, true)?;

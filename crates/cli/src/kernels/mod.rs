@@ -135,7 +135,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 let list = &found.list;
                 let mut all = list.kernels.iter().map(|kernel| list.record(kernel));
                 all.try_for_each(|kernel| document.row_of(file, &kernel))?;
-            } else {
+            } else if !args.format.is_quiet() {
                 if !std::mem::take(&mut is_first) {
                     show!(out)?;
                 }

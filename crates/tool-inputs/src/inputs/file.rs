@@ -48,6 +48,8 @@ pub(super) enum Origin {
     Below(Arc<Root>, PathBuf),
     /// A package.
     Member {
+        /// The path of the package.
+        on_disk: PathBuf,
         /// The path where it is installed.
         installed: PathBuf,
         /// Its bytes, and how many more may be held.
@@ -160,6 +162,14 @@ impl Input {
     /// Returns the path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns the path of the file, or of the package that it lies in.
+    pub fn on_disk(&self) -> &Path {
+        match &self.origin {
+            Origin::Member { on_disk, .. } => on_disk,
+            _ => &self.path,
+        }
     }
 
     /// Returns the path of the file without links.
