@@ -4,7 +4,8 @@ use std::io;
 use std::ops::Range;
 
 use device_code::{
-    Candidate, Fault, FileFormat, MetalPlatform, check_intel, check_spirv, code_version, extent, is_device,
+    Candidate, Fault, FileFormat, MetalPlatform, check_intel, check_spirv, code_version, extent,
+    is_device,
 };
 use target_id::Target;
 

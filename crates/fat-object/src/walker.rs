@@ -23,7 +23,7 @@ use crate::text::printable;
 use crate::visitor::Visitor;
 
 /// The summary of a finished walk.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// Format of the file itself. With no image found, [`FileFormat::is_read`] tells a file without device code (a

@@ -215,12 +215,7 @@ impl Input {
     pub fn open(&self, max: MaxInput) -> io::Result<Arc<Opened>> {
         match &self.opened {
             Some(Ok(opened)) => return Ok(Arc::clone(opened)),
-            Some(Err(error)) => {
-                return Err(match error.raw_os_error() {
-                    Some(number) => io::Error::from_raw_os_error(number),
-                    None => io::Error::new(error.kind(), error.to_string()),
-                });
-            }
+            Some(Err(error)) => return Err(again(error)),
             None => {}
         }
         let opened = match &self.origin {
@@ -401,6 +396,14 @@ impl Input {
             Host::read(opened.reader(), &self.path).ok()?.map(Arc::new)
         };
         self.host.get_or_init(read).clone()
+    }
+}
+
+/// Returns the same error.
+pub fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 
