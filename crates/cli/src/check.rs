@@ -24,8 +24,8 @@ use tool_kit::{Outcome, input, report};
 /// Check files against a policy: targets, sizes, kernels, needs
 ///
 /// The policy is offload.toml in the working directory, or --config. Options replace what it says. Each FILE is judged by itself: a
-/// file, a package or a member of it, or all files below a directory. Files are read more than once: pipes and standard input are
-/// refused. Exits with 1 if there is an error, and with 2 if the policy has one. `offload explain CODE` explains findings.
+/// file, a package or a member of it, or all files below a directory. Pipes and standard input are refused: they have no size.
+/// Exits with 1 if there is an error, and with 2 if the policy has one. `offload explain CODE` explains findings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files to check, or directories
@@ -116,14 +116,14 @@ fn read(path: &Path) -> io::Result<Policy> {
     Policy::parse(&text).map_err(io::Error::other)
 }
 
-/// Ends the process for an input that cannot be read more than once, or has no size.
+/// Ends the process for an input that has no size.
 fn require_files<'p>(paths: impl IntoIterator<Item = &'p Path>) {
     for path in paths {
         // A path that leads nowhere may be a member of a package.
         let is_special = fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir());
         if path.as_os_str() == "-" || is_special || is_null(path) {
             let name = input::display(path);
-            usage(&format!("{name}: expected a file or a directory, which can be read twice"));
+            usage(&format!("{name}: expected a file or a directory, which has a size"));
         }
     }
 }
