@@ -48,7 +48,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
     Ok(())
 }
 
-/// Returns the date in archives, in seconds: `SOURCE_DATE_EPOCH`, or that of the commit.
+/// Returns the date in archives, in seconds: `SOURCE_DATE_EPOCH`, or the date of the commit.
 pub(crate) fn date() -> Result<String> {
     match env::var("SOURCE_DATE_EPOCH") {
         Ok(date) if !date.is_empty() => Ok(date),

@@ -22,7 +22,7 @@ use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
 use tool_kit::{Outcome, input, report};
 
-/// Tell which Python packages have code for this machine's GPUs
+/// Show which Python packages have code for this machine's GPUs
 ///
 /// Finds packages as pip does: in the environment of python3, or below --prefix. Prints one line per package: whether it has
 /// code for the GPUs, why not, and what helps. Exits with 1 if a package with device code has none for a GPU.

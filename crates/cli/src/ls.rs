@@ -106,10 +106,10 @@ pub(crate) struct Args {
     /// headers. With --json, images that are equal in this way have the same value of same.
     #[arg(long, conflicts_with_all = ["tree", "totals"])]
     same: bool,
-    /// Print what drivers and runtimes must be able to read
+    /// Print the oldest driver and ROCm that can load all images
     ///
-    /// By the compression of fatbinaries and bundles, the versions of PTX and of code objects. Images of compressed bundles
-    /// are decompressed for it. With --json, each image has a list of needs.
+    /// The compression of fatbinaries and bundles decides, and the versions of PTX and of code objects. Images of compressed
+    /// bundles are decompressed for it. With --json, each image has a list of needs.
     #[arg(long)]
     needs: bool,
     /// Print one line for each package: code for the GPUs, for others, PTX, LTO-IR

@@ -65,14 +65,14 @@ pub(crate) struct Args {
     /// force: cubins are ignored (CUDA_FORCE_PTX_JIT=1). disable: PTX is not compiled (CUDA_DISABLE_PTX_JIT=1).
     #[arg(long, value_name = "HOW", overrides_with = "ptx_jit", value_parser = ptx_jit())]
     ptx_jit: Option<PtxJit>,
-    /// Leave out what needs a later NVIDIA driver, such as 550
+    /// Ignore code that needs a later NVIDIA driver than this, such as 550
     ///
-    /// By the version of PTX, and by the compression of fatbinaries. With `native` it is the driver of this machine.
+    /// The version of PTX and the compression of fatbinaries decide. `native` is the driver of this machine.
     #[arg(long, value_name = "VERSION", overrides_with = "driver")]
     driver: Option<Installed>,
-    /// Leave out what needs a later ROCm, such as 6.3
+    /// Ignore code that needs a later ROCm than this, such as 6.3
     ///
-    /// By the version of code objects, and of compressed bundles. With `native` it is that in /opt/rocm.
+    /// The versions of code objects and of compressed bundles decide. `native` is the version in /opt/rocm.
     #[arg(long, value_name = "VERSION", overrides_with = "rocm")]
     rocm: Option<Installed>,
     /// Decompress everything and compare each image with the name of its entry
@@ -82,7 +82,7 @@ pub(crate) struct Args {
     /// compared.
     #[arg(long)]
     check: bool,
-    /// Exit with 1 where only some of the code is for a GPU, too
+    /// Exit with 1 also if only some containers have code for a GPU
     ///
     /// CUDA programs may choose kernels by GPU, and such a file has code for each GPU in some containers only.
     #[arg(long)]
@@ -197,7 +197,7 @@ pub(crate) fn answer(
 }
 
 /// The words for what is looked for.
-pub(crate) const SOUGHT: &str = "code for such GPUs";
+pub(crate) const SOUGHT: &str = "code for these GPUs";
 
 /// The result of reading a file.
 pub(crate) enum Read {

@@ -1,6 +1,6 @@
 //! Heads of Metal libraries: their sizes, and the systems that they are for.
 //!
-//! Apple documents no format. The layout is that of two published readings, and the bitcode in libraries for macOS 13.0, 14.0, 15.0 and
+//! Apple documents no format. Two published readings agree on this layout, and the bitcode in libraries for macOS 13.0, 14.0, 15.0 and
 //! 26.2, iOS 18.2 and its simulator names the same systems and versions.
 
 use core::fmt;

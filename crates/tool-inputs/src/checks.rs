@@ -139,7 +139,7 @@ pub fn check(
     Ok(looked.with_faults(has_faults))
 }
 
-/// What a walk showed of a file.
+/// The result of a walk through a file.
 #[derive(Debug)]
 pub struct Checked {
     result: io::Result<Summary>,
@@ -187,7 +187,7 @@ impl<'s, 'd> Checker<'s, 'd> {
         Checker { sink, require_images, split: PackSet::default() }
     }
 
-    /// Judges a file, or, without what a walk showed, a package as a whole.
+    /// Judges a file, or, without the result of a walk, a package as a whole.
     ///
     /// # Errors
     ///

@@ -89,7 +89,7 @@ mod tests {
         let line = Arc::new(Mutex::new(Line::default()));
         let Some(showing) = Showing::start(line.clone()) else { panic!("nobody has the right") };
         assert!(Showing::start(line.clone()).is_none());
-        // Who shows the line cannot have it during a write.
+        // During a write nobody can show the line.
         assert!(without_line(|| line.try_lock().is_err()));
         assert_eq!(lock(&line).erased, 1);
         Erasing(Vec::new()).write_all(b"row\n").unwrap();

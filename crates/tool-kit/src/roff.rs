@@ -98,7 +98,12 @@ impl Page {
         let mut notes = more.notes().peekable();
         if notes.peek().is_some() {
             self.section("Notes");
-            notes.for_each(|note| self.prose(&note));
+            notes.for_each(|note| match note.starts_with("  ") {
+                true => {
+                    self.literal(note.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)))
+                }
+                false => self.prose(&note),
+            });
         }
     }
 

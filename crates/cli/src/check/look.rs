@@ -67,7 +67,7 @@ impl Visitor for Several<'_> {
     }
 }
 
-/// What one walk through a file found, for each question.
+/// The results of one walk through a file, for each question.
 struct Walked {
     listing: Listing,
     summary: io::Result<Summary>,
@@ -189,7 +189,7 @@ fn look(
         .fold(KernelGate::new(&[], false), |gate, one| gate.with_exceptions(&one.rule, &one.allow));
     let mut sink = Sink::silent(&mut of_checks);
     let mut checker = Checker::new(&mut sink, false);
-    // What was seen beside what was asked.
+    // The files with their results, whatever the policy asks.
     let mut facts = Looked::new("device code", "device code", 0);
     let keep = if kernels.is_some() { Keep::All } else { HEADS };
     let work = |file: &Input, threads| questions.walk(file, threads);

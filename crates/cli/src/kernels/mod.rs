@@ -31,7 +31,7 @@ use tool_kit::{Outcome, report, style};
 /// one table with a column for each GPU. Totals for each GPU follow.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files to read; - is standard input
+    /// Files to read, or directories; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]

@@ -50,7 +50,7 @@ fn write(out: &mut impl Write, path: &Path, ends_with_null: bool) -> io::Result<
     out.write_all(if ends_with_null { b"\0" } else { b"\n" })
 }
 
-/// Prints the faults of a file; returns `true` if there were any. A file without such images is none.
+/// Prints the faults of a file; returns `true` if there were any. A file without such images has no fault.
 fn complain(
     document: &mut Document,
     file: &Input,
