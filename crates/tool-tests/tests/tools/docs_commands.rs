@@ -11,7 +11,7 @@ use crate::common::{data, new_command, tool};
 use crate::docs::{book, lines, shown};
 
 /// First words of commands that this test does not run, and the reason.
-const ELSEWHERE: [(&str, &str); 24] = [
+const ELSEWHERE: [(&str, &str); 25] = [
     ("cargo", "builds for minutes: steps tests, package, llvm, nvidia"),
     (".ci/", "is a step, or a program that steps use"),
     ("fuzz/", "step fuzz"),
@@ -21,6 +21,7 @@ const ELSEWHERE: [(&str, &str); 24] = [
     ("TMPDIR=", "steps versus and doubling"),
     ("export", "sets a variable"),
     ("pip", "steps packages and environment"),
+    ("/opt/venv/", "recipes_that_shrink_what_they_install_run, step environment"),
     ("python3", "recipes_that_shrink_what_they_install_run, step environment"),
     ("uv", "recipes_that_shrink_what_they_install_run, step environment"),
     ("conda", "recipes_that_shrink_what_they_install_run"),
@@ -39,8 +40,19 @@ const ELSEWHERE: [(&str, &str); 24] = [
 ];
 
 /// Programs that commands of `offload` hand their output to, or that use what it wrote.
-const AFTER: [&str; 9] =
-    ["jq", "sort", "uniq", "grep", "sed", "ptxas", "spirv-dis", "exit", "./program"];
+const AFTER: [&str; 11] = [
+    "jq",
+    "sort",
+    "uniq",
+    "grep",
+    "sed",
+    "ptxas",
+    "spirv-dis",
+    "exit",
+    "./program",
+    "c++filt",
+    "less",
+];
 
 /// A line that only names commands.
 const NAMES: &str = "offload bundle, unbundle, pack, fatbin, wrap";
