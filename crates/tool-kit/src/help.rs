@@ -28,9 +28,9 @@ impl More {
     /// Returns the notes. Lines of one that starts with two spaces stay lines.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let notes = self.paragraphs().filter(|text| !text.starts_with("$ "));
-        notes.map(|text| match text.starts_with("  ") {
-            true => text.to_owned(),
-            false => text.replace('\n', " "),
+        notes.map(|text| {
+            let is_verbatim = text.starts_with("  ");
+            if is_verbatim { text.to_owned() } else { text.replace('\n', " ") }
         })
     }
 

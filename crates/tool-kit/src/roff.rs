@@ -98,12 +98,13 @@ impl Page {
         let mut notes = more.notes().peekable();
         if notes.peek().is_some() {
             self.section("Notes");
-            notes.for_each(|note| match note.starts_with("  ") {
-                true => {
-                    self.literal(note.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)))
+            for note in notes {
+                if note.starts_with("  ") {
+                    self.literal(note.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)));
+                } else {
+                    self.prose(&note);
                 }
-                false => self.prose(&note),
-            });
+            }
         }
     }
 
