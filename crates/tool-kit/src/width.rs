@@ -80,7 +80,9 @@ mod tests {
 
     #[test]
     fn lines_are_broken_between_words() {
-        let wrapped = |line, fit| super::wrapped(line, fit, HANGING).into_owned();
+        // Prose has no hanging indent.
+        assert_eq!(wrapped("  one two three", 9, 0), "  one two\n  three");
+        let wrapped = |line, fit| wrapped(line, fit, HANGING).into_owned();
         assert_eq!(wrapped("one two three", 13), "one two three");
         assert_eq!(wrapped("one two three", 12), "one two\n  three");
         assert_eq!(wrapped("  one  two three", 10), "  one  two\n    three");
@@ -93,7 +95,5 @@ mod tests {
         assert_eq!(wrapped("\x1b[1m  deep word\x1b[0m", 8), "\x1b[1m  deep\n    word\x1b[0m");
         assert_eq!(wrapped("a  ", 1), "a");
         assert_eq!(wrapped("a b", 0), "a\nb");
-        // Prose has no hanging indent.
-        assert_eq!(super::wrapped("  one two three", 9, 0), "  one two\n  three");
     }
 }
