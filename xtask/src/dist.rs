@@ -48,6 +48,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
     Ok(())
 }
 
+/// Returns the date in archives, in seconds: `SOURCE_DATE_EPOCH`, or the date of the commit.
+pub(crate) fn date() -> Result<String> {
+    match env::var("SOURCE_DATE_EPOCH") {
+        Ok(date) if !date.is_empty() => Ok(date),
+        _ => Ok(read(command("git log -1 --format=%ct"))?.trim_end().to_owned()),
+    }
+}
+
 fn lacks(what: &str) -> Stop {
     lacking(&format!("the wheel and the tarball: {what}"))
 }
@@ -97,10 +105,7 @@ impl Makers {
         let place = Place::new()?;
         let maturin = maturin(&workspace.target)?;
         let (triple, flags) = triple(&place)?;
-        let date = match env::var("SOURCE_DATE_EPOCH") {
-            Ok(date) if !date.is_empty() => date,
-            _ => read(command("git log -1 --format=%ct"))?.trim_end().to_owned(),
-        };
+        let date = date()?;
         let version = workspace.package("offload-cli")?.version.clone();
         Ok(Self { place, root: workspace.root.clone(), version, maturin, triple, flags, date })
     }
@@ -138,7 +143,8 @@ impl Makers {
         let others = vec![notices("cli").into()];
         Files { programs, runs, others }.install(&tree)?;
         process::run(command("chmod -R u=rwX,go=rX").arg(&tree))?;
-        self.make_tarball(&tree, &directory.join(format!("{}.tar.gz", self.name())))
+        self.make_tarball(&tree, &directory.join(format!("{}.tar.gz", self.name())))?;
+        files::of(directory)?.iter().try_for_each(|file| files::write_checksum(file))
     }
 
     /// No path of this machine is in the programs. They need no libc of the system, so that any tag for Linux is true.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::process::{Result, Stop, command, feed};
+use crate::process::{Result, Stop, command, feed, read};
 
 /// Reads a text, or says which file cannot be read.
 pub(crate) fn text(path: impl AsRef<Path>) -> Result<String> {
@@ -41,6 +41,15 @@ pub(crate) fn of(directory: &Path) -> Result<Vec<PathBuf>> {
 /// Returns true if two files can be read, and have the same bytes.
 pub(crate) fn are_equal(one: &Path, other: &Path) -> bool {
     matches!((fs::read(one), fs::read(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// Writes the checksum of a file beside it, as `sha256sum -c` reads it.
+pub(crate) fn write_checksum(file: &Path) -> Result {
+    let directory = file.parent().unwrap_or(file);
+    let mut sum = command("sha256sum");
+    let sum = read(sum.arg(name(file)).current_dir(directory))?;
+    fs::write(directory.join(name(file) + ".sha256"), sum)?;
+    Ok(())
 }
 
 /// Returns the last part of a path.

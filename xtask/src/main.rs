@@ -104,6 +104,12 @@ const PROGRAMS: &[Program] = &[
     ("package", "[--list]", "packs the crates, and builds the packages", package::run),
     ("sizes", "", "prints the sizes of the tools", sizes::run),
     ("targets", "[NAME...]", "builds and tests for other systems", targets::run),
+    (
+        "windows-zip",
+        "[--check]",
+        "builds the zip file of the tools for Windows in target/dist",
+        windows::run,
+    ),
     ("trees", "[--check]", "writes the dependencies into the READMEs", trees::run),
 ];
 

@@ -27,6 +27,13 @@ pub(crate) fn all(triple: &str) -> Result<String> {
         text += "\n=== musl: MIT\n\n";
         text += &files::text(musl)?;
     }
+    // Debian's compiler links parts of these into programs for Windows.
+    for package in ["mingw-w64-common", "gcc-mingw-w64-base"] {
+        let copyright = Path::new("/usr/share/doc").join(package).join("copyright");
+        if triple.ends_with("windows-gnu") && copyright.exists() {
+            text += &format!("\n=== {package}\n\n{}", files::text(&copyright)?);
+        }
+    }
     Ok(text)
 }
 

@@ -1,6 +1,8 @@
 //! The tools for Windows, made on Linux and run by Wine. All that this takes comes from Debian's packages: compilers of C are
 //! installed, Wine and a standard library of Rust are unpacked into `target/windows`.
 
+mod archive;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::ci::Ci;
 use crate::files;
 use crate::machine::{has, has_target, is_x86_64_linux, need, variable};
-use crate::process::{self, Result, command, lacking, read};
+use crate::process::{self, Result, Stop, command, lacking, read};
 use crate::workspace::Workspace;
 
 const TRIPLE: &str = "x86_64-pc-windows-gnu";
@@ -61,11 +63,33 @@ pub(crate) fn step(ci: &mut Ci) -> Result {
     ci.may_lack("the tools for Windows, run by Wine", end)
 }
 
+/// Builds the zip file of the tools in `target/dist`. With `--check`, tries it in Wine.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
+    let checks = match arguments {
+        [] => false,
+        [only] if only == "--check" => true,
+        _ => return Err(Stop::Misused("expected nothing or --check".to_owned())),
+    };
+    let packed = archive::make(workspace, &compiled(workspace, "release")?)?;
+    if checks {
+        let (wine, libraries) = (wine(workspace)?, place(workspace).join("tools"));
+        make_programs(workspace, &libraries)?;
+        archive::check(workspace, &packed, || {
+            let mut run = Command::new(&wine);
+            run.env("WINEDEBUG", "-all").env("WINEPREFIX", libraries.join("prefix"));
+            run.env("WINEPATH", format!("Z:{}", libraries.display()));
+            run
+        })?;
+    }
+    Ok(())
+}
+
 fn check(workspace: &Workspace) -> Result {
     let wine = wine(workspace)?;
     let tools = tools(workspace)?;
     let test = "cargo test --quiet --locked -p tool-tests --test tools cases::windows -- --ignored";
-    process::run(command(test).env("WINDOWS_TOOLS", tools).env("WINE", wine))
+    process::run(command(test).env("WINDOWS_TOOLS", tools).env("WINE", wine))?;
+    run(workspace, &["--check".to_owned()])
 }
 
 fn place(workspace: &Workspace) -> PathBuf {
@@ -94,28 +118,41 @@ pub(crate) fn wine(workspace: &Workspace) -> Result<PathBuf> {
     Ok(wine)
 }
 
-/// Builds the tools, and the programs for the cases, and returns their directory.
-fn tools(workspace: &Workspace) -> Result<PathBuf> {
+/// Compiles the tools with a profile, and returns the directory of their programs.
+fn compiled(workspace: &Workspace, profile: &str) -> Result<PathBuf> {
     if !is_x86_64_linux() {
         return Err(lacking("the tools for Windows"));
     }
     need("x86_64-w64-mingw32-gcc", "gcc-mingw-w64-x86-64")?;
     let mut build =
         command("cargo build --quiet --locked -p offload-cli -p offload-drop-ins --target");
-    build.arg(TRIPLE);
+    build.args([TRIPLE, "--profile", profile]);
     if !has_target(TRIPLE) {
         let rustc = rust(&place(workspace).join("rust"))?;
         build.arg("-Zbuild-std=std,panic_unwind,panic_abort");
         build.env("RUSTC", rustc).env("RUSTC_BOOTSTRAP", "1");
     }
     process::run(build)?;
+    let directory = if profile == "dev" { "debug" } else { profile };
+    Ok(workspace.target.join(TRIPLE).join(directory))
+}
+
+/// Builds the tools, and the programs for the cases, and returns their directory.
+fn tools(workspace: &Workspace) -> Result<PathBuf> {
+    let built = compiled(workspace, "dev")?;
     let tools = place(workspace).join("tools");
     fs::create_dir_all(&tools)?;
-    for program in files::of(&workspace.target.join(TRIPLE).join("debug"))? {
+    for program in files::of(&built)? {
         if program.extension().is_some_and(|extension| extension == "exe") {
             fs::copy(&program, tools.join(files::name(&program)))?;
         }
     }
+    make_programs(workspace, &tools)?;
+    Ok(tools)
+}
+
+/// Makes the programs and libraries that Wine and the cases need, in a directory.
+fn make_programs(workspace: &Workspace, tools: &Path) -> Result {
     // Wine's own programs need it, and look for it here.
     let system = tools.join("prefix/drive_c/windows/system32");
     fs::create_dir_all(&system)?;
@@ -132,7 +169,7 @@ fn tools(workspace: &Workspace) -> Result<PathBuf> {
         compile.arg(tools.join(name)).arg(file).args(options.split_whitespace());
         process::run(compile)?;
     }
-    Ok(tools)
+    Ok(())
 }
 
 /// Returns a compiler that can build the standard library for Windows, and has the objects that start programs there.

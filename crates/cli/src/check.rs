@@ -1,30 +1,22 @@
 //! `offload check`: whether files keep to a policy.
 
+mod look;
+
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::slice;
 
-use device_code::KernelGate;
 use device_select::{Device, Wanted};
-use fat_object::{Finding, Image, ImageInfo, Visitor};
-use offload_check::{Bytes, DeviceCode, Percent, Policy, Subject, Unknown, growth};
+use offload_check::{Bytes, Percent, Policy, growth};
 
-use crate::match_gpu::{self, Printer, Question, Style};
-use crate::{kernels, suggest};
-use tool_inputs::checks::{self, Sink};
-use tool_inputs::complaint::{self, Complaint};
-use tool_inputs::inputs::{Input, Inputs};
+use crate::suggest;
 use tool_inputs::limits::Limits;
-use tool_inputs::package::HEADS;
 use tool_kit::arguments::usage;
 use tool_kit::document::{Document, FINDINGS, Shape};
 use tool_kit::finding::{self, Level};
 use tool_kit::format::{Format, JudgeFormat};
-use tool_kit::looked::Seen;
 use tool_kit::opened::open_regular;
-use tool_kit::parallel::Threads;
 use tool_kit::special::is_null;
 use tool_kit::style::{self, ERROR, HEADING, NOTE, WARNING, show};
 use tool_kit::{Outcome, input, report};
@@ -32,8 +24,8 @@ use tool_kit::{Outcome, input, report};
 /// Check files against a policy: targets, sizes, kernels, needs
 ///
 /// The policy is offload.toml in the working directory, or --config. Options replace what it says. Each FILE is judged by itself: a
-/// file, a package or a member of it, or all files below a directory. Files are read more than once: pipes and standard input are
-/// refused. Exits with 1 if there is an error, and with 2 if the policy has one. `offload explain CODE` explains findings.
+/// file, a package or a member of it, or all files below a directory. Pipes and standard input are refused: they have no size.
+/// Exits with 1 if there is an error, and with 2 if the policy has one. `offload explain CODE` explains findings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files to check, or directories
@@ -67,8 +59,6 @@ pub(crate) struct Args {
 }
 
 const SHAPE: Shape = Shape::new("check", "findings", FINDINGS);
-
-const UNKNOWN: &str = "file/unknown";
 
 /// The name of the policy in the working directory.
 const CONFIG: &str = "offload.toml";
@@ -126,14 +116,14 @@ fn read(path: &Path) -> io::Result<Policy> {
     Policy::parse(&text).map_err(io::Error::other)
 }
 
-/// Ends the process for an input that cannot be read more than once, or has no size.
+/// Ends the process for an input that has no size.
 fn require_files<'p>(paths: impl IntoIterator<Item = &'p Path>) {
     for path in paths {
         // A path that leads nowhere may be a member of a package.
         let is_special = fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir());
         if path.as_os_str() == "-" || is_special || is_null(path) {
             let name = input::display(path);
-            usage(&format!("{name}: expected a file or a directory, which can be read twice"));
+            usage(&format!("{name}: expected a file or a directory, which has a size"));
         }
     }
 }
@@ -143,20 +133,17 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     require_files(args.files.iter().map(PathBuf::as_path));
     require_files(policy.budget.base.as_ref().map(Path::new));
     let mut document = Document::start(args.format.get(), &SHAPE)?;
-    // Findings of several looks into one file are there once.
+    // Findings of several questions about one file are there once.
     let mut found = Document::silent(&SHAPE)?;
     let mut is_faulty = false;
     let mut sizes = Vec::new();
     for path in &args.files {
-        let (code, is_read) = facts(&policy, &args.limits, path, &mut found, true)?;
+        let (code, is_read) = look::judge(&policy, &args.limits, path, &mut found)?;
         sizes.push(code);
         is_faulty |= !is_read;
-        if is_read {
-            further(&policy, args, path, &mut found)?;
-        }
     }
     if let Some(base) = &policy.budget.base {
-        let (code, is_read) = facts(&policy, &args.limits, Path::new(base), &mut found, false)?;
+        let (code, is_read) = look::sum(&policy, &args.limits, Path::new(base), &mut found)?;
         is_faulty |= !is_read;
         if is_read && code.bytes == 0 {
             let why = "has no device code to compare with";
@@ -174,7 +161,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         }
     }
     if args.format.get() == Format::Text {
-        print(document.all_findings(), args.files.len())?;
+        print(document.all_findings(), args.files.len(), args.format.is_quiet())?;
     }
     document.end(if is_faulty { Outcome::Faults } else { Outcome::Clean })
 }
@@ -188,113 +175,8 @@ fn finding(one: offload_check::Violation) -> finding::Finding {
     finding::Finding::error(one.code, &one.file, one.message).with_level(level).with_help(one.help)
 }
 
-/// The images of a file, and what is wrong with it.
-#[derive(Default)]
-struct Listing {
-    name: String,
-    images: Vec<ImageInfo>,
-    complaints: Vec<Complaint>,
-}
-
-impl Visitor for Listing {
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        self.images.push(image.info().clone());
-        Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.complaints.push(Complaint::new(&self.name, finding));
-        Ok(())
-    }
-}
-
-/// Judges the images of an argument, or only sums them. Returns the bytes of device code, and whether all was read.
-fn facts(
-    policy: &Policy,
-    limits: &Limits,
-    path: &Path,
-    found: &mut Document,
-    judges: bool,
-) -> io::Result<(DeviceCode, bool)> {
-    let mut subject = Subject::new(policy, &input::display(path));
-    let has_needs = judges && (policy.needs.driver.is_some() || policy.needs.rocm.is_some());
-    let options = limits.options().with_tables_only(!has_needs).with_check_compressed(has_needs);
-    let list = |file: &Input, threads: Threads| {
-        let mut listing = Listing { name: file.name().to_owned(), ..Listing::default() };
-        let summary = file.walk(limits, &options, threads, &mut listing);
-        (listing, summary)
-    };
-    let inputs = Inputs::find(slice::from_ref(&path.to_owned()));
-    // The members of a package that an argument names are judged, and not the package.
-    let (on_disk, named): (Vec<_>, Vec<_>) =
-        inputs.files().iter().partition(|file| !file.is_member());
-    on_disk.iter().for_each(|file| subject.add_file(file.size()));
-    let looked = inputs.look((limits, HEADS), "checking", list, |file, (listing, summary)| {
-        if let Some(summary) = summary.as_ref().ok().filter(|_| !named.is_empty()) {
-            subject.add_file(summary.size);
-        }
-        if let Some(seen) = file.passed_over(!listing.images.is_empty(), &summary) {
-            return Ok(seen);
-        }
-        let name = file.name();
-        listing.images.iter().for_each(|image| subject.add_image(name, image));
-        let faults = complaint::report(found, name, &listing.complaints, &summary, |_| None)?;
-        Ok(match &summary {
-            Ok(summary) if summary.images == 0 && summary.no_images().is_err() => {
-                Seen::Unread(summary.format.to_string())
-            }
-            _ => Seen::faults(faults),
-        })
-    })?;
-    let mut is_read = !looked.is_faulty();
-    for one in looked.findings(false) {
-        if one.code != UNKNOWN {
-            found.finding(one)?;
-        } else if judges {
-            subject.add_unknown(&one.file, &one.message);
-        } else if is_read && policy.files.unknown != Unknown::Allow {
-            // There is no growth against a part.
-            is_read = false;
-            found.finding(one.with_level(Level::Error))?;
-        }
-    }
-    let code = subject.device_code();
-    if judges {
-        looked.files().iter().for_each(|(name, seen)| found.file(name, seen));
-        found.findings(subject.judge().into_iter().map(finding))?;
-    }
-    Ok((code, is_read))
-}
-
-/// Asks the questions of `match`, `kernels` and `verify`.
-fn further(policy: &Policy, args: &Args, path: &Path, found: &mut Document) -> io::Result<()> {
-    let (files, limits) = ([path.to_owned()], &args.limits);
-    let mut more = Document::silent(&SHAPE)?;
-    if !policy.targets.require.is_empty() {
-        let gpus = policy.targets.require.clone();
-        let question = Question { gpus, kinds: &[], check: false, is_strict: false, limits };
-        let printer = Printer::new(&question, Style::Quiet, &mut more);
-        let (looked, _) = match_gpu::answer(&question, &files, printer)?;
-        more.findings(looked.findings(true))?;
-    }
-    if !policy.kernels.is_empty() {
-        let gate = policy.kernels.iter().fold(KernelGate::new(&[], false), |gate, one| {
-            gate.with_exceptions(&one.rule, &one.allow)
-        });
-        kernels::check(&files, limits, gate, &mut more)?;
-        // A policy is for files of several vendors, which store different numbers.
-        more.soften("kernel/not-stored");
-    }
-    if policy.verify.enabled {
-        let looked = checks::check(&files, false, limits, &mut Sink::silent(&mut more))?;
-        more.findings(looked.findings(false))?;
-    }
-    // The policy says what is done about files that are not understood.
-    found.findings(more.take_findings().into_iter().filter(|one| one.code != UNKNOWN))
-}
-
-/// Prints a line for each finding, and a summary.
-fn print(findings: &[finding::Finding], files: usize) -> io::Result<()> {
+/// Prints a line for each finding, and a summary unless it is quiet.
+fn print(findings: &[finding::Finding], files: usize, is_quiet: bool) -> io::Result<()> {
     let mut out = style::stdout();
     for one in findings {
         let style = match one.level {
@@ -308,6 +190,9 @@ fn print(findings: &[finding::Finding], files: usize) -> io::Result<()> {
         if let Some(help) = &one.help {
             show!(out, "  help: {help}")?;
         }
+    }
+    if is_quiet {
+        return out.flush();
     }
     let files = style::files(files);
     match findings.first() {

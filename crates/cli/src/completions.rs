@@ -8,6 +8,8 @@ use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 use wrapper_ir::Abi;
 
+use crate::explain;
+use device_code::Measure;
 use device_select::Product;
 use drop_ins::wrapper::kind_names;
 use tool_inputs::native::NATIVE;
@@ -57,14 +59,19 @@ fn with_values(mut command: Command, pages: &[&'static str]) -> Command {
 
 fn values(command: &str, arg: &Arg, pages: &[&'static str]) -> Option<ValueParser> {
     let names: Vec<&'static str> = match (command, arg.get_long()) {
-        (_, Some("gpu")) => {
+        (_, Some("gpu" | "require")) => {
             let gpus =
                 device_select::processors().filter_map(|(name, is_gpu)| is_gpu.then_some(name));
             gpus.chain(products()).chain([NATIVE]).collect()
         }
-        (_, Some("target" | "keep")) => processors().chain(products()).chain([NATIVE]).collect(),
+        (_, Some("target" | "keep" | "only" | "dead")) => {
+            processors().chain(products()).chain([NATIVE]).collect()
+        }
         (_, Some("drop")) => processors().chain(products()).collect(),
         (_, Some("offload-arch")) => processors().collect(),
+        ("kernels", Some("sort")) => measures().chain(["name"]).collect(),
+        (_, Some("fail-on")) => measures().collect(),
+        ("explain", None) if arg.is_positional() => explain::codes().collect(),
         ("wrap", Some("kind")) => kind_names().collect(),
         ("wrap", Some("abi")) => Abi::ALL.map(Abi::name).to_vec(),
         (_, Some("type")) => crate::bundle::TYPES.to_vec(),
@@ -72,6 +79,11 @@ fn values(command: &str, arg: &Arg, pages: &[&'static str]) -> Option<ValueParse
         _ => return None,
     };
     Some(PossibleValuesParser::new(names).into())
+}
+
+/// Returns the names of the measures of kernels.
+fn measures() -> impl Iterator<Item = &'static str> {
+    Measure::all().map(Measure::name)
 }
 
 /// Returns the names of processors.

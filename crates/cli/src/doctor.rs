@@ -22,7 +22,7 @@ use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
 use tool_kit::{Outcome, input, report};
 
-/// Tell which Python packages have code for this machine's GPUs
+/// Show which Python packages have code for this machine's GPUs
 ///
 /// Finds packages as pip does: in the environment of python3, or below --prefix. Prints one line per package: whether it has
 /// code for the GPUs, why not, and what helps. Exits with 1 if a package with device code has none for a GPU.
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     )?;
     drop(progress);
     if document.is_text() {
-        print(&rows, distributions.len())?;
+        print(&rows, distributions.len(), args.format.is_quiet())?;
     }
     document.end(outcome)
 }
@@ -191,14 +191,15 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> (FileSet, Vec<S
     (set, faults)
 }
 
-fn print(rows: &[(VerdictKind, Row)], packages: usize) -> io::Result<()> {
+fn print(rows: &[(VerdictKind, Row)], packages: usize, is_quiet: bool) -> io::Result<()> {
     let mut out = style::stdout();
     if rows.is_empty() {
         let noun = if packages == 1 { "package has" } else { "packages have" };
         report::note(&format_args!("none of {packages} {noun} device code"));
         return out.flush();
     }
-    for (kind, row) in rows {
+    let is_shown = |kind| !is_quiet || kind != VerdictKind::Serves;
+    for (kind, row) in rows.iter().filter(|(kind, _)| is_shown(*kind)) {
         let style = match kind {
             VerdictKind::Serves => TARGET,
             VerdictKind::DoesNotServe => ERROR,

@@ -20,11 +20,16 @@ pub(crate) struct Args {
     code: Option<String>,
 }
 
+/// Returns all codes.
+pub(crate) fn codes() -> impl Iterator<Item = &'static str> {
+    titles(PAGE)
+}
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if let Some(code) = &args.code {
         return explain_title(PAGE, code);
     }
     let mut out = style::stdout();
-    titles(PAGE).try_for_each(|title| show!(out, "{title}"))?;
+    codes().try_for_each(|title| show!(out, "{title}"))?;
     out.flush().map(|()| Outcome::Clean)
 }

@@ -1,6 +1,7 @@
 //! `offload ls`: every device image in any file.
 
 mod by_package;
+mod names;
 mod needs;
 mod row;
 mod same;
@@ -55,6 +56,20 @@ pub(crate) struct Args {
     /// Print all images, even on a terminal with fewer lines
     #[arg(long, conflicts_with_all = ["json", "format"])]
     rows: bool,
+    /// Print only the names of files with device code, one in each line
+    ///
+    /// With --target, --gpu, --kind or --id: of files with such images. A package is one name. Names are as stored, for
+    /// other programs.
+    #[arg(
+        long,
+        short = 'l',
+        alias = "files-with-matches",
+        conflicts_with_all = ["json", "format", "tree", "totals", "rows", "sort", "hash", "same", "needs", "by_package"]
+    )]
+    names: bool,
+    /// End each name with a NUL byte instead of a line break, for xargs -0
+    #[arg(long, short = '0', requires = "names")]
+    null: bool,
     /// Sort the images of each file, and the totals
     #[arg(
         long,
@@ -91,10 +106,10 @@ pub(crate) struct Args {
     /// headers. With --json, images that are equal in this way have the same value of same.
     #[arg(long, conflicts_with_all = ["tree", "totals"])]
     same: bool,
-    /// Print what drivers and runtimes must be able to read
+    /// Print the oldest driver and ROCm that can load all images
     ///
-    /// By the compression of fatbinaries and bundles, the versions of PTX and of code objects. Images of compressed bundles
-    /// are decompressed for it. With --json, each image has a list of needs.
+    /// The compression of fatbinaries and bundles decides, and the versions of PTX and of code objects. Images of compressed
+    /// bundles are decompressed for it. With --json, each image has a list of needs.
     #[arg(long)]
     needs: bool,
     /// Print one line for each package: code for the GPUs, for others, PTX, LTO-IR
@@ -144,6 +159,9 @@ impl Args {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if args.by_package {
         return by_package::run(args);
+    }
+    if args.names {
+        return names::run(args);
     }
     let filter = args.selection.filter();
     let mut document = Document::start(args.format.get(), &SHAPE)?;

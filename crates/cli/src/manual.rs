@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     page: Option<String>,
     /// Write all pages to this directory, created if it does not exist
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, alias = "output", value_name = "DIR")]
     out: Option<PathBuf>,
 }
 

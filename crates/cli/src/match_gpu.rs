@@ -1,37 +1,38 @@
 //! `offload match`: which image each container gives a GPU, and why not the others.
 
 mod printer;
+mod together;
 mod view;
 mod walk;
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use device_select::{
-    Alternatives, Device, FileSet, PackSet, PtxJit, Runtime, Selection, Software, Support, Unit,
-    Vendor, Version,
+    Device, FileSet, PtxJit, Runtime, Selection, Software, Support, Unit, Vendor, Version,
 };
 use fat_object::{FileFormat, Summary};
-use kpack::Toc;
 
 use crate::packs::answer::Answer as PackAnswer;
 use crate::suggest;
 pub(crate) use printer::{Printer, Style};
+pub(crate) use together::Matcher;
+use together::{PackFile, Together};
 use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, Inputs, nothing};
 use tool_inputs::limits::Limits;
 use tool_inputs::native::Installed;
 use tool_inputs::package::HEADS;
-use tool_inputs::split_library::{Host, without_features};
+use tool_inputs::split_library::Host;
 use tool_kit::arguments::usage;
 use tool_kit::document::{Document, Shape};
 use tool_kit::format::JudgeFormat;
 use tool_kit::looked::{Looked, Seen};
 use tool_kit::parallel::Threads;
-use tool_kit::{Outcome, input, report};
-use walk::Walk;
+use tool_kit::{Outcome, report};
+pub(crate) use walk::Walk;
 
 /// Show which image a GPU loads, and why not the others
 ///
@@ -64,14 +65,14 @@ pub(crate) struct Args {
     /// force: cubins are ignored (CUDA_FORCE_PTX_JIT=1). disable: PTX is not compiled (CUDA_DISABLE_PTX_JIT=1).
     #[arg(long, value_name = "HOW", overrides_with = "ptx_jit", value_parser = ptx_jit())]
     ptx_jit: Option<PtxJit>,
-    /// Leave out what needs a later NVIDIA driver, such as 550
+    /// Ignore code that needs a later NVIDIA driver than this, such as 550
     ///
-    /// By the version of PTX, and by the compression of fatbinaries. With `native` it is the driver of this machine.
+    /// The version of PTX and the compression of fatbinaries decide. `native` is the driver of this machine.
     #[arg(long, value_name = "VERSION", overrides_with = "driver")]
     driver: Option<Installed>,
-    /// Leave out what needs a later ROCm, such as 6.3
+    /// Ignore code that needs a later ROCm than this, such as 6.3
     ///
-    /// By the version of code objects, and of compressed bundles. With `native` it is that in /opt/rocm.
+    /// The versions of code objects and of compressed bundles decide. `native` is the version in /opt/rocm.
     #[arg(long, value_name = "VERSION", overrides_with = "rocm")]
     rocm: Option<Installed>,
     /// Decompress everything and compare each image with the name of its entry
@@ -81,16 +82,13 @@ pub(crate) struct Args {
     /// compared.
     #[arg(long)]
     check: bool,
-    /// Exit with 1 where only some of the code is for a GPU, too
+    /// Exit with 1 also if only some containers have code for a GPU
     ///
     /// CUDA programs may choose kernels by GPU, and such a file has code for each GPU in some containers only.
     #[arg(long)]
     strict: bool,
     #[command(flatten)]
     format: JudgeFormat,
-    /// Print errors only; use the exit status
-    #[arg(long, short, conflicts_with_all = ["json", "format"])]
-    quiet: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -172,7 +170,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let question = args.question();
     let mut document = Document::start(args.format.get(), &SHAPE)?;
-    let style = if args.quiet || !document.is_text() { Style::Quiet } else { Style::Text };
+    let style =
+        if args.format.is_quiet() || !document.is_text() { Style::Quiet } else { Style::Text };
     let printer = Printer::new(&question, style, &mut document);
     let (looked, fails) = answer(&question, &args.files, printer)?;
     let outcome = document.looked(looked, true)?;
@@ -183,151 +182,25 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 pub(crate) fn answer(
     question: &Question<'_>,
     files: &[PathBuf],
-    mut printer: Printer<'_>,
+    printer: Printer<'_>,
 ) -> io::Result<(Looked, bool)> {
-    let inputs = Inputs::find(files).seeking("code for such GPUs");
-    let mut together = Together::new(question, &inputs);
-    let read = |file: &Input, threads| Read::of(question, file, threads);
+    let inputs = Inputs::find(files).seeking(SOUGHT);
+    let mut matcher = Matcher::new(question, &inputs, printer);
+    let read = |file: &Input, threads| {
+        Read::of(question, file, |file| Walk::through(question, file, threads))
+    };
     let looked = inputs.look((question.limits, HEADS), "matching", read, |input, read| {
-        let (file, complaints) = match read {
-            Read::File(file, complaints) => (file, complaints),
-            Read::Split(host, answers) => {
-                printer.split_library(input, &host, &answers)?;
-                return Ok(Seen::faults(answers.iter().any(|answer| !answer.is_served())));
-            }
-            Read::Passed => return Ok(Seen::Nothing),
-            // Packs of a library may come later. One without its library answers for itself.
-            Read::Member(host) => {
-                together.split.add_library(input.name(), &host, false);
-                return Ok(Seen::Well);
-            }
-            Read::Pack(pack) => {
-                let name = pack.input.name();
-                printer.rows(name, &pack.file)?;
-                let plain = without_features(&pack.path);
-                together.split.add_pack(pack.path.clone(), plain, name, &pack.toc);
-                together.packs.push(*pack);
-                return Ok(Seen::Well);
-            }
-        };
-        if let Some(done) = together.end_others(input) {
-            printer.set(&done)?;
-        }
-        let seen = match File::seen(&together, input, file.as_ref()) {
-            Ok(seen) => seen,
-            Err(seen) => return Ok(seen),
-        };
-        printer.complain(&complaints)?;
-        if let Some(file) = file {
-            let is_taken = together.takes(input, &file);
-            printer.rows(input.name(), &file)?;
-            printer.file(input, &file, is_taken)?;
-        }
-        Ok(seen)
+        matcher.take(input, read)
     })?;
-    let fails = together.end(&mut printer)?;
-    printer.end()?;
+    let fails = matcher.end()?;
     Ok((looked, fails))
 }
 
-/// The answers of files that are judged together: those of a package, whose members come one after the other, and those in
-/// directories that are alternatives.
-struct Together<'q> {
-    question: &'q Question<'q>,
-    several: Alternatives,
-    package: Option<FileSet>,
-    alternatives: FileSet,
-    /// The split libraries and the kernel packs in packages.
-    split: PackSet<Host>,
-    packs: Vec<PackFile>,
-    fails: bool,
-}
-
-/// A kernel pack in a package.
-struct PackFile {
-    input: Input,
-    file: File,
-    toc: Arc<Toc>,
-    /// The path where it is installed.
-    path: PathBuf,
-}
-
-impl<'q> Together<'q> {
-    fn new(question: &'q Question<'q>, inputs: &Inputs) -> Self {
-        let found = inputs.files().iter().filter(|file| !file.is_named());
-        let several = Alternatives::of(found.map(Input::name));
-        let alternatives = FileSet::new(question.gpus.clone());
-        let (split, packs) = (PackSet::default(), Vec::new());
-        Together { question, several, package: None, alternatives, split, packs, fails: false }
-    }
-
-    /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
-    fn is_about(&self, input: &Input) -> bool {
-        input.package().is_some() || !input.is_named() && self.several.has(input.name())
-    }
-
-    /// Ends the package before this file.
-    fn end_others(&mut self, input: &Input) -> Option<FileSet> {
-        let done = self.package.take_if(|done| input.package() != Some(done.name()))?;
-        self.fails |= self.question.fails(done.worst());
-        Some(done)
-    }
-
-    /// Returns whether a file is one of these, and adds it.
-    fn takes(&mut self, input: &Input, file: &File) -> bool {
-        if !self.is_about(input) {
-            return false;
-        }
-        let Together { question, package, alternatives, .. } = self;
-        let new = |name| FileSet::new(question.gpus.clone()).with_package(name);
-        let set = match input.package() {
-            Some(name) => package.get_or_insert_with(|| new(name)),
-            None => alternatives,
-        };
-        file.add_to(set, input.name(), question, input);
-        true
-    }
-
-    /// Ends all; returns whether an answer is one for exit status 1.
-    fn end(self, printer: &mut Printer<'_>) -> io::Result<bool> {
-        let mut fails = self.fails;
-        for set in self.package.iter().chain([&self.alternatives]) {
-            fails |= self.question.fails(set.worst());
-            printer.set(set)?;
-        }
-        for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
-            for (name, answer) in self.split.answers(gpu) {
-                fails |= !answer.is_served();
-                printer.split(name, &answer)?;
-            }
-        }
-        // Packs without their libraries answer for themselves: packs of a package together, and packs that are
-        // installed for one library.
-        let mut alone: Vec<(&Path, FileSet)> = Vec::new();
-        for pack in self.packs.iter().filter(|pack| !self.split.has_library_of(&pack.toc)) {
-            // A pack that lies in no package has no name of one.
-            let name = pack.input.package().unwrap_or_default();
-            let directory = pack.path.parent().unwrap_or(&pack.path);
-            let known = alone.iter().position(|(at, set)| set.name() == name || *at == directory);
-            let known = known.unwrap_or_else(|| {
-                let set = FileSet::new(self.question.gpus.clone()).with_package(name);
-                alone.push((directory, set));
-                alone.len() - 1
-            });
-            if let Some((_, set)) = alone.get_mut(known) {
-                pack.file.add_to(set, &input::display(&pack.path), self.question, &pack.input);
-            }
-        }
-        for (_, set) in &alone {
-            fails |= self.question.fails(set.worst());
-            printer.set(set)?;
-        }
-        Ok(fails)
-    }
-}
+/// The words for what is looked for.
+pub(crate) const SOUGHT: &str = "code for these GPUs";
 
 /// The result of reading a file.
-enum Read {
+pub(crate) enum Read {
     File(Option<File>, Vec<Complaint>),
     /// A library whose device code is in kernel packs, with an answer for each GPU of AMD's.
     Split(Arc<Host>, Vec<PackAnswer>),
@@ -340,7 +213,12 @@ enum Read {
 }
 
 impl Read {
-    fn of(question: &Question<'_>, file: &Input, threads: Threads) -> Self {
+    /// Reads a file; `walked` walks through it, if that is needed.
+    pub(crate) fn of<'f>(
+        question: &Question<'_>,
+        file: &'f Input,
+        walked: impl FnOnce(&'f Input) -> (Walk<'f>, io::Result<Summary>),
+    ) -> Self {
         if file.is_pack_of_library() {
             return Read::Passed;
         }
@@ -354,7 +232,7 @@ impl Read {
                 Read::Split(host, answers)
             }
             None => {
-                let (found, complaints) = File::read(question, file, threads);
+                let (found, complaints) = File::of(question, file, walked(file));
                 match found {
                     Some(found) if found.is_pack_in(file) => {
                         match file.pack_table(question.limits.max_input) {
@@ -389,13 +267,17 @@ impl File {
         file: &Input,
         threads: Threads,
     ) -> (Option<File>, Vec<Complaint>) {
-        let &Question { ref gpus, kinds, check, limits, .. } = question;
+        File::of(question, file, Walk::through(question, file, threads))
+    }
+
+    /// Completes what a walk found.
+    fn of(
+        question: &Question<'_>,
+        file: &Input,
+        (mut walk, walked): (Walk<'_>, io::Result<Summary>),
+    ) -> (Option<File>, Vec<Complaint>) {
+        let &Question { ref gpus, kinds, limits, .. } = question;
         let name = file.name();
-        let mut walk = Walk { name, ..Walk::default() };
-        // IDs decide, and they stand in the tables.
-        let options = limits.options();
-        let options = options.with_tables_only(!check).with_check_compressed(check);
-        let walked = file.walk(limits, &options, threads, &mut walk);
         let mut complaints = std::mem::take(&mut walk.complaints);
         let summary = match walked {
             Ok(summary) => summary,

@@ -21,7 +21,7 @@ use tool_kit::{Outcome, arguments, report, style};
 #[command(after_help = help::SHORT, after_long_help = help::START.start(&help::TERMS))]
 struct Cli {
     /// Print colours: auto (on terminals), always or never
-    #[arg(long, global = true, value_name = "WHEN")]
+    #[arg(long, global = true, value_name = "WHEN", hide_possible_values = true)]
     color: Option<arguments::Color>,
     #[command(subcommand)]
     command: Command,
@@ -69,7 +69,7 @@ commands! {
     Diff "diff" kernels::diff: "Show which images and kernels came, went, changed";
     Size "size" size: "Show where the bytes of files go: by GPU, kind, kernel or package";
     Report "report" page: "Write a page of where the bytes of files go: treemap and table";
-    Doctor "doctor" doctor: "Tell which Python packages have code for this machine's GPUs";
+    Doctor "doctor" doctor: "Show which Python packages have code for this machine's GPUs";
     Why "why" why: "Explain an error message about device code, and what helps";
     Gpus "gpus" gpus: "List the names of GPUs, with their processors and PCI IDs";
     Verify "verify" verify: "Check structure, bounds, hashes and rules of composition";

@@ -24,9 +24,6 @@ pub(crate) struct Args {
     /// Fail if a file has no device images
     #[arg(long)]
     require_images: bool,
-    /// Print findings only: no line for a valid file, no summary
-    #[arg(long, short, conflicts_with_all = ["json", "format"])]
-    quiet: bool,
     #[command(flatten)]
     format: JudgeFormat,
     #[command(flatten)]
@@ -37,7 +34,7 @@ const SHAPE: Shape = Shape::new("verify", "findings", FINDINGS);
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut document = Document::start(args.format.get(), &SHAPE)?;
-    let mut sink = Sink::printing(&mut document, args.quiet);
+    let mut sink = Sink::printing(&mut document, args.format.is_quiet());
     let looked = checks::check(&args.files, args.require_images, &args.limits, &mut sink)?;
     sink.end()?;
     let outcome = document.looked(looked, args.require_images)?;

@@ -13,7 +13,7 @@ const MOST: u64 = 16 << 20;
 
 /// Explain an error message about device code, and what helps
 ///
-/// Prints what the message means, the command that tells why it came, and the cure. Exits with 1 if no message is known.
+/// Prints what the message means, the command that finds the cause, and what helps. Exits with 1 if no message is known.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The message, a part of it, or the name of an error; - is standard input

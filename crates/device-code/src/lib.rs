@@ -37,6 +37,7 @@ mod fault;
 mod format;
 mod intel;
 mod kernels;
+mod metal;
 mod notes;
 mod read;
 #[cfg(feature = "serde")]
@@ -58,6 +59,7 @@ pub use kernels::{
     KernelRecord, KernelRule, KernelTotals, Kernels, ListedArgument, ListedImage, ListedKernel,
     Measure, NotARule, Occupancy, RegisterLimits, Stored, Version, kernels, places_of_target,
 };
+pub use metal::MetalPlatform;
 pub use read::HEAD;
 pub use spirv::check_spirv;
 pub use target::{image_target, image_target_at};

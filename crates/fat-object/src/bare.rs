@@ -4,7 +4,8 @@ use std::io;
 use std::ops::Range;
 
 use device_code::{
-    Candidate, Fault, FileFormat, check_intel, check_spirv, code_version, extent, is_device,
+    Candidate, Fault, FileFormat, MetalPlatform, check_intel, check_spirv, code_version, extent,
+    is_device,
 };
 use target_id::Target;
 
@@ -69,6 +70,7 @@ pub(crate) fn image(
     description.format = Some(format);
     let head = source.peek(window, FileFormat::SNIFF_LEN)?;
     description.info.code_version = code_version(&head, format);
+    description.info.platform = MetalPlatform::of(&head);
     found.image(window.clone(), description);
     if let Some(error) = fault {
         found.finding(window.start, error);

@@ -220,12 +220,10 @@ pub(crate) fn parts<'d>(
 ) -> Result<Parts, Error> {
     let malformed = |format| move |error: object::read::Error| Error::of_object(format, error);
     match FileKind::parse(data).map_err(malformed("host"))? {
-        FileKind::Elf32 => {
-            elf_parts::<elf::FileHeader32<Endianness>>(data, names, each).map_err(malformed("ELF"))
-        }
-        FileKind::Elf64 => {
-            elf_parts::<elf::FileHeader64<Endianness>>(data, names, each).map_err(malformed("ELF"))
-        }
+        FileKind::Elf32 => elf_parts::<elf::FileHeader32<Endianness>>(data, names, each)
+            .map_err(|error| malformed_elf::<elf::FileHeader32<Endianness>>(data, error)),
+        FileKind::Elf64 => elf_parts::<elf::FileHeader64<Endianness>>(data, names, each)
+            .map_err(|error| malformed_elf::<elf::FileHeader64<Endianness>>(data, error)),
         FileKind::Coff | FileKind::CoffBig => {
             other_parts(data, names, each).map_err(malformed("COFF"))
         }
@@ -254,6 +252,27 @@ fn slice(arch: &impl FatArch) -> Slice {
         known => format!("{known:?}").to_ascii_lowercase(),
     };
     Slice { name, start: arch.offset().into(), size: arch.size().into() }
+}
+
+/// Returns the error of an ELF file: one that ends before its section headers do was cut off.
+fn malformed_elf<'d, Elf: FileHeader<Endian = Endianness>>(
+    data: impl ReadRef<'d>,
+    error: object::read::Error,
+) -> Error {
+    let missing = || {
+        let header = Elf::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let (start, len): (u64, u64) = (header.e_shoff(endian).into(), data.len().ok()?);
+        let size = u64::from(header.e_shnum(endian)) * u64::from(header.e_shentsize(endian));
+        let end = start.checked_add(size).filter(|&end| end > len)?;
+        Some(format!(
+            "truncated: expected section headers at {start:#x}..{end:#x}, the file ends at {len:#x}"
+        ))
+    };
+    match missing() {
+        Some(text) => Error::of_object("ELF", text),
+        None => Error::of_object("ELF", error),
+    }
 }
 
 /// Reads ELF files by their section headers alone: symbol tables, which the general reader loads, can be large.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::hcf::HcfImage;
 use crate::sycl_table::SyclImage;
 use byte_parts::{Budget, Window, internal};
-use device_code::{Fault, FileFormat};
+use device_code::{Fault, FileFormat, MetalPlatform};
 use target_id::{NvidiaArch, Target};
 
 use crate::code::{Memory, Undone};
@@ -95,6 +95,7 @@ pub struct ImageInfo {
     pub(crate) compression_around: Option<Compression>,
     pub(crate) format: FileFormat,
     pub(crate) code_version: Option<(u16, u16)>,
+    pub(crate) platform: Option<MetalPlatform>,
     pub(crate) sycl: Option<Arc<SyclImage>>,
     pub(crate) hcf: Option<Arc<HcfImage>>,
     pub(crate) module: Option<u32>,
@@ -273,6 +274,12 @@ impl ImageInfo {
         self.code_version
     }
 
+    /// Returns the system that a Metal library is for; `None` of other formats, and where the library states none that is known.
+    #[must_use]
+    pub fn platform(&self) -> Option<MetalPlatform> {
+        self.platform
+    }
+
     /// Returns a name for a target of this image: its [label](Target::label), else the bundle entry ID, else `(unnamed)`.
     #[must_use]
     pub fn label_of<'a>(&'a self, target: &'a Target) -> &'a str {
@@ -368,6 +375,7 @@ impl Description {
             compression_around: None,
             format: FileFormat::Unknown,
             code_version: None,
+            platform: None,
             sycl: None,
             hcf: None,
             module: None,

@@ -251,7 +251,7 @@ pub use ahead::walk_with_threads;
 pub use code::Memory;
 pub use compressed_binary::decompress_offload_binary;
 pub use copy::copy_image;
-pub use device_code::{FileFormat, elf_type, image_target};
+pub use device_code::{FileFormat, MetalPlatform, elf_type, image_target};
 pub use disagreement::Disagreement;
 pub use error::{Error, ErrorKind, Finding};
 pub use host_parts::{HostPart, HostPartKind, host_parts};

@@ -56,7 +56,7 @@ impl Serialize for ImageInfo {
         let id = Some(target.id()).filter(|id| !id.is_empty());
         let compression = self.compression_around().or(self.compression());
         let more = if self.disagreement().is_some() { 2 } else { 0 };
-        let mut fields = serializer.serialize_struct("ImageInfo", 17 + more)?;
+        let mut fields = serializer.serialize_struct("ImageInfo", 18 + more)?;
         fields.serialize_field("index", &self.index())?;
         fields.serialize_field("path", self.path())?;
         fields.serialize_field("container", &self.container())?;
@@ -71,6 +71,10 @@ impl Serialize for ImageInfo {
         fields.serialize_field("stored_estimate", &self.stored_estimate())?;
         fields.serialize_field("compression", &compression)?;
         fields.serialize_field("image_format", &self.format())?;
+        match self.platform() {
+            Some(platform) => fields.serialize_field("platform", &platform.to_string())?,
+            None => fields.skip_field("platform")?,
+        }
         match self.sycl() {
             Some(sycl) => fields.serialize_field("sycl", &Sycl(sycl))?,
             None => fields.skip_field("sycl")?,

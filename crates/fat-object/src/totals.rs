@@ -88,11 +88,15 @@ impl ImageInfo {
         }
     }
 
-    /// Returns the name of its target for sums: the target ID, else the kind or triple, and the target that the image really
+    /// Returns the name of its target for sums: the target ID, else the kind or triple, else the system of a Metal library, and the target that the image really
     /// holds if that differs.
     #[must_use]
     pub fn total_name(&self) -> String {
-        self.marked(self.loaded_as().label().unwrap_or("(unnamed)"))
+        let target = self.loaded_as();
+        match (target.label(), self.platform()) {
+            (None, Some(platform)) => self.marked(&platform.to_string()),
+            (label, _) => self.marked(label.unwrap_or("(unnamed)")),
+        }
     }
 }
 

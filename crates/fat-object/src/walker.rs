@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 use std::ops::Range;
 
 use byte_parts::{Window, internal};
-use device_code::FileFormat;
+use device_code::{FileFormat, MetalPlatform};
 
 use crate::agreement::contradiction;
 use crate::archive;
@@ -23,7 +23,7 @@ use crate::text::printable;
 use crate::visitor::Visitor;
 
 /// The summary of a finished walk.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// Format of the file itself. With no image found, [`FileFormat::is_read`] tells a file without device code (a
@@ -506,6 +506,7 @@ impl<'r> Walk<'r> {
         info.format = format.or(sniffed).unwrap_or(FileFormat::Unknown);
         if let (Some(head), Some(own)) = (head, sniffed) {
             info.code_version = device_code::code_version(&head, own).or(info.code_version);
+            info.platform = MetalPlatform::of(&head).or(info.platform);
             let contradiction = contradiction(&info, own, &head).map(Box::new);
             info.disagreement = info.disagreement.or(contradiction);
         }

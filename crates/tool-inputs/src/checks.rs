@@ -122,14 +122,39 @@ pub fn check(
     limits: &Limits,
     sink: &mut Sink<'_>,
 ) -> io::Result<Looked> {
+    let options = limits.options().with_check_compressed(true);
     let work = |file: &Input, threads| {
         if file.verified().is_some() {
             return None;
         }
         let mut findings = Findings::default();
-        let options = limits.options().with_check_compressed(true);
-        let result = file.walk(limits, &options, threads, &mut findings);
-        let result = result.and_then(|summary| {
+        let walked = file.walk(limits, &options, threads, &mut findings);
+        Some(Checked::of(file, limits, walked, findings))
+    };
+    let inputs = Inputs::find(files).verifying();
+    let mut checker = Checker::new(sink, require_images);
+    let looked = inputs
+        .look((limits, HEADS), "checking", work, |file, checked| checker.take(file, checked))?;
+    let has_faults = checker.end()?;
+    Ok(looked.with_faults(has_faults))
+}
+
+/// The result of a walk through a file.
+#[derive(Debug)]
+pub struct Checked {
+    result: io::Result<Summary>,
+    findings: Findings,
+}
+
+impl Checked {
+    /// Completes what a walk found, with compressed images checked.
+    pub fn of(
+        file: &Input,
+        limits: &Limits,
+        walked: io::Result<Summary>,
+        mut findings: Findings,
+    ) -> Self {
+        let result = walked.and_then(|summary| {
             let registrable = std::mem::take(&mut findings.registrable);
             let registration = file.with_reader(limits.max_input, |reader| {
                 registrable.registration(summary.format, reader)
@@ -144,23 +169,43 @@ pub fn check(
             }
             Ok(summary)
         });
-        Some((result, findings))
-    };
-    let inputs = Inputs::find(files).verifying();
-    let mut split = PackSet::default();
-    let looked = inputs.look((limits, HEADS), "checking", work, |file, checked| {
+        Checked { result, findings }
+    }
+}
+
+/// The judgement of files, one after the other, and of split libraries with their kernel packs.
+#[derive(Debug)]
+pub struct Checker<'s, 'd> {
+    sink: &'s mut Sink<'d>,
+    require_images: bool,
+    split: PackSet<Host>,
+}
+
+impl<'s, 'd> Checker<'s, 'd> {
+    /// Creates a judgement of no file, of several to come.
+    pub fn new(sink: &'s mut Sink<'d>, require_images: bool) -> Self {
+        Checker { sink, require_images, split: PackSet::default() }
+    }
+
+    /// Judges a file, or, without the result of a walk, a package as a whole.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the output.
+    pub fn take(&mut self, file: &Input, checked: Option<Checked>) -> io::Result<Seen> {
+        let Checker { sink, split, .. } = self;
         sink.package = file.package().map(str::to_owned);
         if let Some(verified) = file.verified() {
             return report_package(sink, file, verified);
         }
-        let Some((result, visitor)) = checked else { return Ok(Seen::Nothing) };
+        let Some(Checked { result, findings }) = checked else { return Ok(Seen::Nothing) };
         let name = file.name();
         let is_sound =
-            result.as_ref().is_ok_and(|summary| summary.findings == 0) && !visitor.is_misled;
+            result.as_ref().is_ok_and(|summary| summary.findings == 0) && !findings.is_misled;
         sink.document.about(name, || result.as_ref().ok().map(complaint::about));
-        if let Some(host) = visitor.host.as_ref().filter(|_| is_sound) {
-            split.add_library(name, host, !visitor.is_member);
-            if visitor.is_member {
+        if let Some(host) = findings.host.as_ref().filter(|_| is_sound) {
+            split.add_library(name, host, !findings.is_member);
+            if findings.is_member {
                 return Ok(Seen::Well);
             }
             return match host.check() {
@@ -173,19 +218,19 @@ pub fn check(
                 }
             };
         }
-        if let Some((path, toc)) = &visitor.pack {
+        if let Some((path, toc)) = &findings.pack {
             split.add_pack(path.clone(), without_features(path), name, toc);
         }
-        let shows = result.as_ref().is_ok_and(|summary| summary.images > 0) || visitor.is_misled;
+        let shows = result.as_ref().is_ok_and(|summary| summary.images > 0) || findings.is_misled;
         if let Some(seen) = file.passed_over(shows, &result) {
             return Ok(seen);
         }
-        for &(code, ref text) in &visitor.all {
+        for &(code, ref text) in &findings.all {
             sink.finding(code, (name, ": "), text)?;
         }
         match result {
-            Ok(summary) if summary.findings > 0 || visitor.is_misled => Ok(sink.faults()),
-            Ok(summary) => match judge(require_images, file.path(), &summary, &visitor) {
+            Ok(summary) if summary.findings > 0 || findings.is_misled => Ok(sink.faults()),
+            Ok(summary) => match judge(self.require_images, file.path(), &summary, &findings) {
                 Ok(what) => sink.ok(name, &what).map(|()| Seen::Well),
                 Err(why) => {
                     let is_read = summary.no_images().is_ok() || summary.images > 0;
@@ -195,19 +240,28 @@ pub fn check(
             },
             Err(error) => sink.error("file/error", name, &report::reason(&error)),
         }
-    })?;
-    sink.package = None;
-    let (sound, faults) = split.check();
-    for (name, wrappers) in sound {
-        let wrappers = count(wrappers, "wrapper");
-        sink.ok(name, &format!("{wrappers} with device code in kernel packs"))?;
     }
-    for fault in &faults {
-        sink.faulty += 1;
-        sink.finding("verify/kernel-packs", ("", ""), fault)?;
+
+    /// Judges split libraries with their packs; returns whether something is wrong with them.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the output.
+    pub fn end(self) -> io::Result<bool> {
+        let Checker { sink, split, .. } = self;
+        sink.package = None;
+        let (sound, faults) = split.check();
+        for (name, wrappers) in sound {
+            let wrappers = count(wrappers, "wrapper");
+            sink.ok(name, &format!("{wrappers} with device code in kernel packs"))?;
+        }
+        for fault in &faults {
+            sink.faulty += 1;
+            sink.finding("verify/kernel-packs", ("", ""), fault)?;
+        }
+        sink.out.flush()?;
+        Ok(!faults.is_empty())
     }
-    sink.out.flush()?;
-    Ok(looked.with_faults(!faults.is_empty()))
 }
 
 /// Takes each finding of a package, or a line if there is none.
@@ -298,8 +352,9 @@ fn judge(
     Ok(text.to_owned())
 }
 
-#[derive(Default)]
-struct Findings {
+/// A visitor that collects what is wrong with a file.
+#[derive(Debug, Default)]
+pub struct Findings {
     /// Codes and texts.
     all: Vec<(&'static str, String)>,
     containers: usize,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use device_select::few;
 
 use crate::limits::Limits;
-pub use file::{Input, nothing};
+pub use file::{Input, again, nothing};
 use file::{Origin, Root};
 use tool_kit::budget::Budget;
 use tool_kit::directory::Held;

@@ -73,7 +73,7 @@ fn print(
         }
         return Ok(Outcome::Faults);
     }
-    let mut out = style::stdout();
+    let mut out = style::stdout().as_prose();
     for (n, section) in found.iter().enumerate() {
         if n > 0 {
             show!(out)?;

@@ -79,12 +79,20 @@ pub struct JudgeFormat {
     /// Print one JSON document: short for --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
+    /// Print no more than problems; the exit status is the answer
+    #[arg(long, short, conflicts_with_all = ["json", "format"])]
+    quiet: bool,
 }
 
 impl JudgeFormat {
     /// Returns the format.
     pub fn get(self) -> Format {
         get(self.format, self.json)
+    }
+
+    /// Returns whether errors and findings only are printed, as text.
+    pub fn is_quiet(self) -> bool {
+        self.quiet
     }
 }
 

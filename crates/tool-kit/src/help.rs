@@ -25,10 +25,13 @@ impl More {
         self.paragraphs().filter_map(|text| text.strip_prefix("$ ")?.rsplit_once('\n'))
     }
 
-    /// Returns the notes.
+    /// Returns the notes. Lines of one that starts with two spaces stay lines.
     pub fn notes(&self) -> impl Iterator<Item = String> {
         let notes = self.paragraphs().filter(|text| !text.starts_with("$ "));
-        notes.map(|text| text.replace('\n', " "))
+        notes.map(|text| {
+            let is_verbatim = text.starts_with("  ");
+            if is_verbatim { text.to_owned() } else { text.replace('\n', " ") }
+        })
     }
 
     /// Returns the examples and the notes.

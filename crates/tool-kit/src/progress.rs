@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::erase::Showing;
+use crate::erase::{Erase, Showing, lock};
 use crate::positioned;
 use crate::style::{self, printable};
 use crate::width::width;
@@ -87,18 +87,15 @@ impl Line {
         (self.print)(&format!("\r{text}\x1b[K"));
         self.is_shown = true;
     }
+}
 
+impl Erase for Line {
     /// Goes back to the start of the line and clears it, if it is shown.
-    fn clear(&mut self) {
+    fn erase(&mut self) {
         if std::mem::take(&mut self.is_shown) {
             (self.print)("\r\x1b[K");
         }
     }
-}
-
-/// Locks what a panic may have left.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn to_terminal(text: &str) {
@@ -120,8 +117,7 @@ impl Progress {
         }
         let mut started = Progress::on(to_terminal, [PATIENCE, PAUSE], doing, total());
         if let Some(shown) = &mut started.0 {
-            let line = Arc::clone(&shown.line);
-            shown.showing = Showing::start(Arc::new(move || lock(&line).clear()));
+            shown.showing = Showing::start(shown.line.clone());
             if shown.showing.is_none() {
                 return Progress(None);
             }
@@ -149,7 +145,7 @@ impl Progress {
                 lock(&shown).show(style::error_width());
                 wait = pause;
             }
-            lock(&shown).clear();
+            lock(&shown).erase();
         });
         Progress(thread.ok().map(|thread| Shown { line, showing: None, stop, thread }))
     }

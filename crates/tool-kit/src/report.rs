@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice, StripStream};
 
-use crate::erase::erase;
+use crate::erase::without_line;
 use crate::style::{self, ERROR, NOTE, Style, Text, WARNING, printable_lines, text};
-use crate::width::wrapped;
+use crate::width::{HANGING, wrapped};
 
 /// The name of the tool in messages.
 pub const OFFLOAD: &str = "offload";
@@ -76,7 +76,7 @@ pub(crate) fn say_styled_lines(lines: &str) {
     static FIT: OnceLock<usize> = OnceLock::new();
     let fit = *FIT.get_or_init(style::error_width);
     let fitting: String =
-        lines.lines().flat_map(|line| [wrapped(line, fit), "\n".into()]).collect();
+        lines.lines().flat_map(|line| [wrapped(line, fit, HANGING), "\n".into()]).collect();
     print(fitting.as_bytes());
 }
 
@@ -87,15 +87,15 @@ pub fn say_lines(lines: &str) {
 
 /// Writes to standard error. `anstream` would write what lies between colours piece by piece.
 fn print(lines: &[u8]) {
-    erase();
     static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
-    let _ = match CHOICE.get_or_init(|| AutoStream::choice(&io::stderr())) {
+    let write = || match CHOICE.get_or_init(|| AutoStream::choice(&io::stderr())) {
         ColorChoice::Never => {
             let mut plain = StripStream::new(Vec::new());
             plain.write_all(lines).and_then(|()| io::stderr().write_all(&plain.into_inner()))
         }
         _ => anstream::stderr().write_all(lines),
     };
+    let _ = without_line(write);
 }
 
 /// Ends a tool with an error. If standard output was closed early, ends quietly with the status of SIGPIPE.

@@ -98,7 +98,13 @@ impl Page {
         let mut notes = more.notes().peekable();
         if notes.peek().is_some() {
             self.section("Notes");
-            notes.for_each(|note| self.prose(&note));
+            for note in notes {
+                if note.starts_with("  ") {
+                    self.literal(note.lines().map(|line| line.strip_prefix("  ").unwrap_or(line)));
+                } else {
+                    self.prose(&note);
+                }
+            }
         }
     }
 

@@ -16,7 +16,7 @@ use anstyle::AnsiColor;
 use terminal_size::{Height, Width};
 
 use crate::erase::Erasing;
-use crate::width::wrapped;
+use crate::width::{HANGING, wrapped};
 
 /// Errors.
 pub const ERROR: Style = Style(AnsiColor::Red.on_default().bold());
@@ -126,6 +126,8 @@ pub struct Out<'o> {
     line: Text,
     /// The cells that a line has place for.
     fit: usize,
+    /// Cells by which the further lines of a broken line are indented more.
+    hanging: usize,
 }
 
 impl fmt::Debug for Out<'_> {
@@ -137,12 +139,17 @@ impl fmt::Debug for Out<'_> {
 impl<'o> Out<'o> {
     /// Creates an output that writes to another one.
     pub fn new(out: impl Write + 'o) -> Self {
-        Out { out: Box::new(out), line: Text::default(), fit: usize::MAX }
+        Out { out: Box::new(out), line: Text::default(), fit: usize::MAX, hanging: HANGING }
     }
 
     /// Breaks lines that take more cells between words.
     pub fn fitting(self, fit: usize) -> Self {
         Out { fit, ..self }
+    }
+
+    /// Indents all lines of a paragraph alike: no line is the start of a row.
+    pub fn as_prose(self) -> Self {
+        Out { hanging: 0, ..self }
     }
 
     /// Adds to the current line.
@@ -152,7 +159,7 @@ impl<'o> Out<'o> {
 
     /// Ends the current line.
     pub fn end_line(&mut self) -> io::Result<()> {
-        if let Cow::Owned(broken) = wrapped(&self.line.0, self.fit) {
+        if let Cow::Owned(broken) = wrapped(&self.line.0, self.fit, self.hanging) {
             self.line.0 = broken;
         }
         self.line.0.push('\n');
@@ -286,6 +293,11 @@ pub fn percent(part: u64, whole: u64) -> String {
 /// Returns the number of cells in a line of the terminal that standard output is; without one, lines may be of any width.
 pub fn terminal_width() -> usize {
     columns(terminal_size::terminal_size_of(io::stdout()))
+}
+
+/// Returns whether standard output is a terminal.
+pub fn is_terminal() -> bool {
+    terminal_width() != usize::MAX
 }
 
 /// Returns the same for standard error.

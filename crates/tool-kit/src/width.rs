@@ -34,15 +34,18 @@ fn plain(line: &str) -> impl Iterator<Item = char> + '_ {
     })
 }
 
-/// Returns a line broken between words where it is wider than `fit` cells. Its further lines are indented by two cells more. A word that
-/// is wider by itself is left whole, so that names can be copied.
-pub fn wrapped(line: &str, fit: usize) -> Cow<'_, str> {
+/// Cells by which the further lines of a message are indented more than its first.
+pub(crate) const HANGING: usize = 2;
+
+/// Returns a line broken between words where it is wider than `fit` cells. Its further lines are indented by `more` cells than the first. A
+/// word that is wider by itself is left whole, so that names can be copied.
+pub(crate) fn wrapped(line: &str, fit: usize, more: usize) -> Cow<'_, str> {
     // No character takes more cells than bytes.
     if line.len() <= fit || width(line) <= fit {
         return Cow::Borrowed(line);
     }
     let indent = plain(line).take_while(|&c| c == ' ').count();
-    let indent = (indent + 2).min(fit / 2);
+    let indent = (indent + more).min(fit / 2);
     let mut broken = String::with_capacity(line.len() + 64);
     // Cells of the current line, and of the gap after them; whether the line has a word.
     let (mut filled, mut gap, mut has_word) = (0, 0, false);
@@ -77,6 +80,9 @@ mod tests {
 
     #[test]
     fn lines_are_broken_between_words() {
+        // Prose has no hanging indent.
+        assert_eq!(wrapped("  one two three", 9, 0), "  one two\n  three");
+        let wrapped = |line, fit| wrapped(line, fit, HANGING).into_owned();
         assert_eq!(wrapped("one two three", 13), "one two three");
         assert_eq!(wrapped("one two three", 12), "one two\n  three");
         assert_eq!(wrapped("  one  two three", 10), "  one  two\n    three");

@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let (pairs, sums) = (KernelPair::of(old, new), KernelTotals::of_both(old, new));
     pairs.iter().filter(|pair| pair.is_changed()).try_for_each(|pair| document.row(pair))?;
     document.field("gpus", &gpus(&sums))?;
-    if format == Format::Text {
+    if format == Format::Text && !args.format.is_quiet() {
         let mut out = style::stdout();
         text(&mut out, args, &pairs, &sums)?;
         out.flush()?;

@@ -9,10 +9,10 @@ use std::io;
 use std::path::PathBuf;
 
 use device_code::{KernelGate, KernelRule, Measure, NotARule};
-use device_select::{ImageFilter, SplitLibrary};
+use device_select::SplitLibrary;
 
 use crate::select::Selection;
-use collect::{Found, Wanted};
+pub(crate) use collect::{Found, Wanted, collect_in};
 use tool_inputs::complaint;
 use tool_inputs::headings::Headings;
 use tool_inputs::inputs::{Input, Inputs};
@@ -31,7 +31,7 @@ use tool_kit::{Outcome, report, style};
 /// one table with a column for each GPU. Totals for each GPU follow.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Files to read; - is standard input
+    /// Files to read, or directories; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -135,7 +135,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 let list = &found.list;
                 let mut all = list.kernels.iter().map(|kernel| list.record(kernel));
                 all.try_for_each(|kernel| document.row_of(file, &kernel))?;
-            } else {
+            } else if !args.format.is_quiet() {
                 if !std::mem::take(&mut is_first) {
                     show!(out)?;
                 }
@@ -150,30 +150,23 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     document.end(if is_hit { Outcome::Faults } else { outcome })
 }
 
-/// Applies the rules of a policy to files, and reports what they hit.
+/// Applies rules to the kernels of a file.
 pub(crate) fn check(
-    files: &[PathBuf],
-    limits: &Limits,
-    mut gate: KernelGate<'_>,
+    gate: &mut KernelGate<'_>,
     document: &mut Document,
+    wanted: &Wanted<'_>,
+    input: &Input,
+    found: &Found,
 ) -> io::Result<()> {
-    let filter = ImageFilter::default();
-    let wanted = Wanted { filter: &filter, glob: None, has_arguments: false, limits };
-    let collect = |file: &Input, threads| collect::collect(&wanted, file, threads);
-    let inputs = Inputs::find(files);
-    let looked = inputs.look((limits, Keep::All), "reading", collect, |input, found: Found| {
-        if let Some(seen) = input.passed_over(!found.list.images.is_empty(), &found.summary) {
-            return Ok(seen);
-        }
-        gate.check(input.name(), &found.list);
-        Ok(Seen::faults(complain(document, &wanted, input, &found)?))
-    })?;
-    document.findings(looked.findings(false))?;
-    report_hits(document, &gate).map(drop)
+    if input.passed_over(!found.list.images.is_empty(), &found.summary).is_some() {
+        return Ok(());
+    }
+    gate.check(input.name(), &found.list);
+    complain(document, wanted, input, found).map(drop)
 }
 
 /// Reports what rules hit; returns `true` if there is anything.
-fn report_hits(document: &mut Document, gate: &KernelGate<'_>) -> io::Result<bool> {
+pub(crate) fn report_hits(document: &mut Document, gate: &KernelGate<'_>) -> io::Result<bool> {
     let faults = gate.faults();
     for fault in &faults {
         if !document.is_silent() {

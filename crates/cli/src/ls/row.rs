@@ -84,13 +84,14 @@ pub(super) struct Hashed {
 }
 
 impl Hashed {
-    /// Returns the target in tables: of PTX as it is compiled, of an archive those of its members; a dash for none.
+    /// Returns the target in tables: of PTX as it is compiled, of an archive those of its members, of a Metal
+    /// library the system; a dash for none.
     pub(super) fn target(&self) -> String {
         let image = &self.listed;
         let target = image.loaded_as();
         let id = match (target.id(), &self.archive) {
             ("", Some(gpus)) => few(gpus),
-            ("", None) => "-".to_owned(),
+            ("", None) => image.platform().map_or_else(|| "-".to_owned(), |it| it.to_string()),
             (id, _) => id.to_owned(),
         };
         image.marked(&id)

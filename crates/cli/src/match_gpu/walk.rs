@@ -4,13 +4,16 @@ use std::io;
 
 use device_select::Collector;
 use fat_edit::Registrable;
-use fat_object::{Container, ErrorKind, Finding, Image, Visitor};
+use fat_object::{Container, ErrorKind, Finding, Image, Summary, Visitor};
 
+use super::Question;
 use tool_inputs::complaint::Complaint;
+use tool_inputs::inputs::Input;
+use tool_kit::parallel::Threads;
 
 /// Visitor that collects units, and complaints.
 #[derive(Debug, Default)]
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     /// The name of the file.
     pub(super) name: &'a str,
     pub(super) collector: Collector,
@@ -18,6 +21,26 @@ pub(super) struct Walk<'a> {
     pub(super) complaints: Vec<Complaint>,
     /// The containers that wrappers are to lead to.
     pub(super) registrable: Registrable,
+}
+
+impl<'a> Walk<'a> {
+    /// Creates the walk through a file.
+    pub(crate) fn new(file: &'a Input) -> Self {
+        Walk { name: file.name(), ..Walk::default() }
+    }
+
+    /// Walks through a file. IDs decide, and they stand in the tables.
+    pub(super) fn through(
+        question: &Question<'_>,
+        file: &'a Input,
+        threads: Threads,
+    ) -> (Self, io::Result<Summary>) {
+        let &Question { check, limits, .. } = question;
+        let mut walk = Walk::new(file);
+        let options = limits.options().with_tables_only(!check).with_check_compressed(check);
+        let walked = file.walk(limits, &options, threads, &mut walk);
+        (walk, walked)
+    }
 }
 
 impl Visitor for Walk<'_> {

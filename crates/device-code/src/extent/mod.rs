@@ -13,6 +13,7 @@ use llvm_bitcode::{ReadAt, Unreadable};
 
 use crate::elf::{EM_AMDGPU, EM_INTELGT};
 use crate::format::FileFormat;
+use crate::metal;
 
 /// Bytes among which a search looks for the start of an image.
 #[non_exhaustive]
@@ -94,7 +95,7 @@ pub fn extent(
             elf::size(source, window, head, read)?
         }
         FileFormat::DirectX => shader::directx(head, available),
-        FileFormat::MetalLibrary => shader::metal(head, available),
+        FileFormat::MetalLibrary => metal::size(head, available),
         _ => None,
     };
     Ok(size.map(|size| window.start..window.start + size.min(available)))

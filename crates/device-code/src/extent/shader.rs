@@ -1,6 +1,6 @@
-//! Metal libraries and containers of DirectX shaders, whose headers state their sizes.
+//! Containers of DirectX shaders, whose headers state their sizes.
 
-use zerocopy::little_endian::{U32, U64};
+use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Start of a container of DirectX shaders (LLVM, "DirectX Container").
@@ -19,18 +19,6 @@ struct DirectX {
     first: U32,
 }
 
-/// Start of a Metal library.
-#[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
-#[repr(C)]
-struct Metal {
-    magic: [u8; 4],
-    versions: [u8; 12],
-    /// Size in bytes of the library.
-    size: U64,
-    /// Offset of the list of functions; its size, and three more lists follow.
-    functions: U64,
-}
-
 /// Returns the size of a container of DirectX shaders that `head` starts and that lies in `available` bytes.
 pub(crate) fn directx(head: &[u8], available: u64) -> Option<u64> {
     const HEADER: u64 = 32;
@@ -45,14 +33,5 @@ pub(crate) fn directx(head: &[u8], available: u64) -> Option<u64> {
         && first >= tables
         && first < size
         && size <= available;
-    is_sound.then_some(size)
-}
-
-/// Returns the size of a Metal library that `head` starts and that lies in `available` bytes.
-pub(crate) fn metal(head: &[u8], available: u64) -> Option<u64> {
-    const HEADER: u64 = 88;
-    let (header, _) = Metal::ref_from_prefix(head).ok()?;
-    let (size, functions) = (header.size.get(), header.functions.get());
-    let is_sound = (HEADER..=available).contains(&size) && functions >= HEADER && functions < size;
     is_sound.then_some(size)
 }

@@ -48,6 +48,8 @@ pub(super) enum Origin {
     Below(Arc<Root>, PathBuf),
     /// A package.
     Member {
+        /// The path of the package.
+        on_disk: PathBuf,
         /// The path where it is installed.
         installed: PathBuf,
         /// Its bytes, and how many more may be held.
@@ -162,6 +164,14 @@ impl Input {
         &self.path
     }
 
+    /// Returns the path of the file, or of the package that it lies in.
+    pub fn on_disk(&self) -> &Path {
+        match &self.origin {
+            Origin::Member { on_disk, .. } => on_disk,
+            _ => &self.path,
+        }
+    }
+
     /// Returns the path of the file without links.
     pub fn real(&self) -> Option<PathBuf> {
         match &self.origin {
@@ -205,12 +215,7 @@ impl Input {
     pub fn open(&self, max: MaxInput) -> io::Result<Arc<Opened>> {
         match &self.opened {
             Some(Ok(opened)) => return Ok(Arc::clone(opened)),
-            Some(Err(error)) => {
-                return Err(match error.raw_os_error() {
-                    Some(number) => io::Error::from_raw_os_error(number),
-                    None => io::Error::new(error.kind(), error.to_string()),
-                });
-            }
+            Some(Err(error)) => return Err(again(error)),
             None => {}
         }
         let opened = match &self.origin {
@@ -391,6 +396,14 @@ impl Input {
             Host::read(opened.reader(), &self.path).ok()?.map(Arc::new)
         };
         self.host.get_or_init(read).clone()
+    }
+}
+
+/// Returns the same error.
+pub fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 

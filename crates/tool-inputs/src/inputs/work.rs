@@ -74,8 +74,8 @@ impl Input {
                 if let Some(place) = package.program().filter(|_| !self.is_member()) {
                     let store = Store::within(Arc::clone(&package.opened), place);
                     let store = Some((Arc::new(store), u64::MAX));
-                    let installed = self.path.clone();
-                    let origin = Origin::Member { installed, store, package: None };
+                    let (installed, on_disk) = (self.path.clone(), self.path.clone());
+                    let origin = Origin::Member { on_disk, installed, store, package: None };
                     let program = Input { is_named: false, origin, ..file.clone() };
                     program.alone(limits, threads, work, take)?;
                 }
@@ -193,6 +193,7 @@ impl Input {
             // In a directory a compressed file is one like others.
             let is_file = package.is_compressed() && !self.is_named;
             let origin = Origin::Member {
+                on_disk: self.path.clone(),
                 installed: PathBuf::from(&*installed),
                 store: Some((Arc::new(store), held.left())),
                 package: Some(self.name.clone()).filter(|_| !is_named && !is_file),

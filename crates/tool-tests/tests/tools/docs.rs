@@ -45,25 +45,25 @@ fn pages() -> Vec<PathBuf> {
 }
 
 /// The pages for readers of the project: README.md and the book.
-fn book() -> impl Iterator<Item = PathBuf> {
+pub(crate) fn book() -> impl Iterator<Item = PathBuf> {
     let (readme, docs) = (root().join("README.md"), root().join("docs"));
     pages().into_iter().filter(move |page| *page == readme || page.starts_with(&docs))
 }
 
 /// A path as the messages show it.
-fn shown(path: &Path) -> String {
+pub(crate) fn shown(path: &Path) -> String {
     let parts = path.strip_prefix(root()).unwrap_or(path).components();
     parts.map(|part| part.as_os_str().to_str().unwrap()).collect::<Vec<_>>().join("/")
 }
 
 /// A line of a page: in a fenced block of some language, or of the text.
-struct Line<'t> {
-    number: usize,
-    block: Option<&'t str>,
-    text: &'t str,
+pub(crate) struct Line<'t> {
+    pub(crate) number: usize,
+    pub(crate) block: Option<&'t str>,
+    pub(crate) text: &'t str,
 }
 
-fn lines(page: &str) -> Vec<Line<'_>> {
+pub(crate) fn lines(page: &str) -> Vec<Line<'_>> {
     let mut block = None;
     let mut lines = Vec::new();
     for (number, text) in page.lines().enumerate() {

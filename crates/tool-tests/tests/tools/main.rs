@@ -32,6 +32,8 @@ mod circles;
 mod commands;
 mod debug;
 mod docs;
+#[cfg(target_os = "linux")]
+mod docs_commands;
 mod doctor;
 mod edit;
 #[cfg(unix)]
