@@ -2,10 +2,11 @@
 
 mod view;
 
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 
-use device_account::{Account, Accountant, By, Copies, Row, Rows};
+use device_account::{Accountant, By, Copies, Row, Rows};
 use device_select::{Rule, Wanted};
 use fat_object::ImageInfo;
 use serde_json::{Map, json};
@@ -127,18 +128,30 @@ fn rows_of(args: &Args, one: &Counted) -> Rows {
 }
 
 /// Returns the images that no GPU of a rule loads, by their targets.
-fn dead(accounts: &[(String, Account)], rule: &Rule) -> Rows {
+fn dead(one: &Counted, rule: &Rule) -> Rows {
+    const GONE: &str = "gone";
     let mut rows = Rows::default();
-    for (_, account) in accounts {
+    for (at, (_, account)) in one.accounts.iter().enumerate() {
         let images: Vec<ImageInfo> =
             account.images().iter().map(|image| image.info.clone()).collect();
-        let gone = rule.decide(&images).go;
-        let is_gone = |index| gone.iter().any(|image| image.index() == index);
-        for image in account.images().iter().filter(|image| is_gone(image.info.index())) {
-            rows.add(&image.target(), "", image.amount());
+        let gone: HashSet<usize> = rule.decide(&images).go.iter().map(|it| it.index()).collect();
+        // All bytes, since a package has its part of each.
+        let mut own = Rows::default();
+        for image in account.images() {
+            let name = if gone.contains(&image.info.index()) { GONE } else { "" };
+            own.add(&image.target(), name, image.amount());
         }
+        account.rest().iter().for_each(|row| own.add(&row.target, "", row.amount));
+        let stored = match &one.share {
+            Some(share) => share.members.get(at).copied().unwrap_or(0),
+            None => account.size(),
+        };
+        rows.add_all(own.all(), stored);
     }
-    rows
+    let mut dead = Rows::default();
+    let gone = rows.all().iter().filter(|row| row.name == GONE);
+    gone.for_each(|row| dead.add(&row.target, "", row.amount));
+    dead
 }
 
 fn print(args: &Args, counted: &[Counted], document: &mut Document) -> io::Result<()> {
@@ -164,7 +177,7 @@ fn print(args: &Args, counted: &[Counted], document: &mut Document) -> io::Resul
     let rule = (!args.dead.is_empty()).then(|| Rule::keep(args.dead.clone()));
     for one in counted {
         let rows = match &rule {
-            Some(rule) => dead(&one.accounts, rule),
+            Some(rule) => dead(one, rule),
             None => rows_of(args, one),
         };
         let rows = rows.all();

@@ -3,7 +3,7 @@
 use fat_object::{ContainerKind, Finding, ImageInfo, PathStep};
 
 use crate::kind::{Amount, Kind};
-use crate::ledger::Rest;
+use crate::rest::Rest;
 use crate::rows::{Row, Rows};
 
 /// An image, and the bytes that it has in the file.

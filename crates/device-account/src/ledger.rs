@@ -10,6 +10,7 @@ use crate::account::{Account, FunctionShare, ImageShare};
 use crate::claims::{Claim, apportion, resolve};
 use crate::image::Divided;
 use crate::kind::{Amount, Kind, OF_IMAGES};
+use crate::rest::Rest;
 
 /// The claims of a walk.
 #[derive(Debug)]
@@ -36,23 +37,6 @@ pub(crate) enum Label {
     Image(usize),
     /// A compressed container.
     Space(usize),
-}
-
-/// Bytes of no image.
-#[derive(Clone, Debug)]
-pub(crate) struct Rest {
-    pub(crate) kind: Kind,
-    pub(crate) path: Arc<[PathStep]>,
-    pub(crate) section: String,
-    pub(crate) amount: Amount,
-    is_damaged: bool,
-}
-
-impl Rest {
-    /// Returns the target in rows.
-    pub(crate) fn target(&self) -> &'static str {
-        if self.kind.is_host() { "host" } else { "" }
-    }
 }
 
 /// An image that was visited.
@@ -120,7 +104,7 @@ impl Ledger {
 
     /// Returns the containers around bytes of no image.
     pub(crate) fn path(&self, rest: usize) -> Arc<[PathStep]> {
-        self.rest.get(rest).map(|rest| Arc::clone(&rest.path)).unwrap_or_default()
+        self.rest.get(rest).map_or_else(Arc::default, |rest| Arc::clone(&rest.path))
     }
 
     /// Sets the kind of bytes of no image, unless they are damaged.

@@ -45,6 +45,7 @@ mod image;
 mod kind;
 mod ledger;
 mod package;
+mod rest;
 mod rows;
 mod sections;
 

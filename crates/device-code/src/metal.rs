@@ -45,8 +45,49 @@ pub(crate) fn size(head: &[u8], available: u64) -> Option<u64> {
 /// Its [`Display`](fmt::Display) form is a text for people: `macOS 15.0`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MetalPlatform {
-    system: &'static str,
+    system: System,
     version: (u16, u16),
+}
+
+/// Number of a system in Mach-O files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum System {
+    MacOs = 1,
+    Ios = 2,
+    TvOs = 3,
+    WatchOs = 4,
+    IosSimulator = 7,
+    TvOsSimulator = 8,
+    WatchOsSimulator = 9,
+}
+
+impl System {
+    const ALL: [Self; 7] = [
+        Self::MacOs,
+        Self::Ios,
+        Self::TvOs,
+        Self::WatchOs,
+        Self::IosSimulator,
+        Self::TvOsSimulator,
+        Self::WatchOsSimulator,
+    ];
+
+    /// Returns the system with this number in the head of a library.
+    fn of(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|system| *system as u8 | 0x80 == number)
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::MacOs => "macOS",
+            Self::Ios => "iOS",
+            Self::TvOs => "tvOS",
+            Self::WatchOs => "watchOS",
+            Self::IosSimulator => "iOS Simulator",
+            Self::TvOsSimulator => "tvOS Simulator",
+            Self::WatchOsSimulator => "watchOS Simulator",
+        }
+    }
 }
 
 impl MetalPlatform {
@@ -65,16 +106,8 @@ impl MetalPlatform {
         const MACOS: u16 = 0x8001;
         const OTHERS: u16 = 1;
         let (header, _) = Head::ref_from_prefix(head).ok()?;
-        let (platform, system) = match header.system {
-            0x81 => (MACOS, "macOS"),
-            0x82 => (OTHERS, "iOS"),
-            0x83 => (OTHERS, "tvOS"),
-            0x84 => (OTHERS, "watchOS"),
-            0x87 => (OTHERS, "iOS Simulator"),
-            0x88 => (OTHERS, "tvOS Simulator"),
-            0x89 => (OTHERS, "watchOS Simulator"),
-            _ => return None,
-        };
+        let system = System::of(header.system)?;
+        let platform = if system == System::MacOs { MACOS } else { OTHERS };
         let version = (header.system_major.get(), header.system_minor.get());
         let is_stated = header.magic == MAGIC && header.platform == platform && version.0 > 0;
         is_stated.then_some(MetalPlatform { system, version })
@@ -83,7 +116,7 @@ impl MetalPlatform {
     /// Returns the name of the system.
     #[must_use]
     pub fn system(&self) -> &'static str {
-        self.system
+        self.system.as_str()
     }
 
     /// Returns major and minor version of the system.
@@ -96,7 +129,7 @@ impl MetalPlatform {
 impl fmt::Display for MetalPlatform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (major, minor) = self.version;
-        write!(f, "{} {major}.{minor}", self.system)
+        write!(f, "{} {major}.{minor}", self.system())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Search for machine code in ELF files for GPUs.
 
+use std::fmt;
 use std::io;
 use std::ops::Range;
 
@@ -39,11 +40,17 @@ pub(crate) fn in_compressed(
 
 /// Memory that images use one after the other, so that it is not taken and given back for each:
 /// [`Image::bytes_with`](crate::Image::bytes_with).
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Memory {
     /// The bytes of a compressed image.
     stored: Vec<u8>,
     pub(crate) code: Vec<u8>,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("code", &self.code.len()).finish_non_exhaustive()
+    }
 }
 
 /// The reason why an image was not decompressed.

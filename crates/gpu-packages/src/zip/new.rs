@@ -1,5 +1,6 @@
 //! New zip files, written from the first member to the last.
 
+use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroUsize;
 
@@ -50,13 +51,18 @@ pub enum Storing {
 /// assert_eq!(Zip::read(Cursor::new(&bytes))?.members().len(), 1);
 /// # Ok::<(), gpu_packages::Error>(())
 /// ```
-#[derive(Debug)]
 pub struct NewZip<W> {
     out: W,
     /// The start of the zip file in the output.
     base: u64,
     directory: Vec<u8>,
     count: u64,
+}
+
+impl<W> fmt::Debug for NewZip<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NewZip").field("members", &self.count).finish_non_exhaustive()
+    }
 }
 
 impl<W: Write + Seek> NewZip<W> {
@@ -90,7 +96,8 @@ impl<W: Write + Seek> NewZip<W> {
             Error::new(ErrorKind::Refused, text)
         })?;
         // Deflated data may be a little longer than the contents.
-        let is_zip64 = is_long(size.saturating_add(size >> 10).saturating_add(1 << 16));
+        let most = size.checked_add(size >> 10).and_then(|most| most.checked_add(1 << 16));
+        let is_zip64 = most.is_none_or(is_long);
         let (method, search) = match storing {
             Storing::Plain => (0, 0),
             Storing::Deflated(level) => (8, search_of(level)),

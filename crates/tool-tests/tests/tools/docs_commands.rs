@@ -40,12 +40,13 @@ const ELSEWHERE: [(&str, &str); 25] = [
 ];
 
 /// Programs that commands of `offload` hand their output to, or that use what it wrote.
-const AFTER: [&str; 11] = [
+const AFTER: [&str; 12] = [
     "jq",
     "sort",
     "uniq",
     "grep",
     "sed",
+    "llvm-readelf",
     "ptxas",
     "spirv-dis",
     "exit",

@@ -378,3 +378,26 @@ fn wheels_that_differ_from_their_record_are_refused() {
         }
     }
 }
+
+/// All images for a GPU that is not asked for have the bytes of that GPU in the wheel, not those of the unpacked members.
+#[test]
+fn dead_images_have_their_part_of_the_wheel() {
+    let place = tempfile::tempdir().unwrap();
+    fs::write(place.path().join("foo.whl"), wheel(&[])).unwrap();
+    let rows = |args: &[&str]| {
+        let mut command = new_command(tool("offload"));
+        let output = command.arg("size").args(args).arg("--json").arg("foo.whl");
+        let output = output.current_dir(place.path()).output().unwrap();
+        let document: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let rows = document["rows"].as_array().unwrap().iter();
+        let row = |row: &serde_json::Value| {
+            (row["target"].as_str().unwrap().to_owned(), row["stored"].as_u64().unwrap())
+        };
+        rows.map(row).collect::<BTreeMap<_, _>>()
+    };
+    let (all, dead) = (rows(&["--by", "target"]), rows(&["--dead", "gfx1100"]));
+    assert!(dead.len() > 2 && !dead.contains_key("gfx1100"), "{dead:?}");
+    for (target, stored) in dead {
+        assert!(all[&target].abs_diff(stored) <= 1, "{target}: {stored} of {}", all[&target]);
+    }
+}
