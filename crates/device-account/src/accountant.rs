@@ -169,7 +169,9 @@ impl Accountant {
         place: Place,
         path: &Arc<[PathStep]>,
     ) -> io::Result<Kind> {
-        let bytes = bytes_of(image, &mut self.memory, &mut self.findings)?.unwrap_or_default();
+        let Some(bytes) = bytes_of(image, &mut self.memory, &mut self.findings)? else {
+            return Ok(Kind::NotUnderstood);
+        };
         let (mut source, window) = (Source::of_bytes(&bytes), 0..bytes.len() as u64);
         let kind = claim_parts(&mut self.ledger, &mut source, &window, place, path)?;
         // A text or a placeholder is the host's nevertheless.

@@ -660,7 +660,7 @@ impl<'e, 's> Image<'e, 's> {
 /// Returns the bytes before the zeros at the end.
 fn without_zeros(code: &[u8]) -> &[u8] {
     let len = code.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    code.get(..len).unwrap_or_default()
+    code.split_at_checked(len).map_or(code, |(start, _)| start)
 }
 
 fn too_large(doing: &str, size: u64, limit: u64) -> io::Error {
