@@ -169,8 +169,9 @@ impl Accountant {
         place: Place,
         path: &Arc<[PathStep]>,
     ) -> io::Result<Kind> {
-        let bytes = bytes_of(image, &mut self.memory, &mut self.findings)?;
-        let bytes = bytes.unwrap_or(Cow::Borrowed(&[]));
+        let Some(bytes) = bytes_of(image, &mut self.memory, &mut self.findings)? else {
+            return Ok(Kind::NotUnderstood);
+        };
         let (mut source, window) = (Source::of_bytes(&bytes), 0..bytes.len() as u64);
         let kind = claim_parts(&mut self.ledger, &mut source, &window, place, path)?;
         // A text or a placeholder is the host's nevertheless.
@@ -295,6 +296,7 @@ impl Visitor for Accountant {
             return Ok(());
         }
         let divided = self.divided(image, stored)?;
+        self.memory.trim();
         let index = self.ledger.add_image(info.clone(), divided);
         if let Some(entry) = info.fatbinary_entry() {
             let at = sized(container, entry.start).end;

@@ -34,7 +34,7 @@ impl Copies {
         let all: Amount = self.copies.iter().map(|copy| copy.amount).sum();
         let largest =
             self.copies.iter().map(|copy| copy.amount).max_by_key(|it| (it.stored, it.plain));
-        all.without(largest.unwrap_or_default())
+        largest.map_or(all, |largest| all.without(largest))
     }
 
     /// Returns equal images, and then equal functions, of files with their names and [hashes](crate::Accountant::with_hashes): those first whose copies waste most. Images are

@@ -47,6 +47,20 @@ pub struct Memory {
     pub(crate) code: Vec<u8>,
 }
 
+impl Memory {
+    /// The most bytes that are kept for other images.
+    const MOST: usize = 16 << 20;
+
+    /// Gives back memory that only a large image needed.
+    pub fn trim(&mut self) {
+        for bytes in [&mut self.stored, &mut self.code] {
+            if bytes.capacity() > Self::MOST {
+                *bytes = Vec::new();
+            }
+        }
+    }
+}
+
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Memory").field("code", &self.code.len()).finish_non_exhaustive()

@@ -88,8 +88,8 @@ impl ImageInfo {
         }
     }
 
-    /// Returns the name of its target for sums: the target ID, else the kind or triple, else the system of a Metal library, and the target that the image really
-    /// holds if that differs.
+    /// Returns the name of its target for sums: the target ID, else the kind or triple, else the system of a Metal library; and the
+    /// target that the image really holds, if that differs.
     #[must_use]
     pub fn total_name(&self) -> String {
         let target = self.loaded_as();

@@ -39,14 +39,14 @@ impl WheelName {
             [name, version, python, abi, platform] => {
                 ([name, version], None, [python, abi, platform], None)
             }
-            [name, version, build, python, abi, platform] if is_build(build) => {
+            [name, version, build, python, abi, platform] if starts_build(build) => {
                 ([name, version], Some(build), [python, abi, platform], None)
             }
             [name, version, python, abi, platform, label] if is_label(label) => {
                 ([name, version], None, [python, abi, platform], Some(label))
             }
             [name, version, build, python, abi, platform, label]
-                if is_build(build) && is_label(label) =>
+                if starts_build(build) && is_label(label) =>
             {
                 ([name, version], Some(build), [python, abi, platform], Some(label))
             }
@@ -115,8 +115,13 @@ impl fmt::Display for WheelName {
     }
 }
 
-fn is_build(text: &str) -> bool {
+/// Returns whether a part is a build tag and no Python tag, whatever follows the digit.
+fn starts_build(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn is_build(text: &str) -> bool {
+    starts_build(text)
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
 }
 
@@ -150,6 +155,8 @@ mod tests {
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(parts("a-1-py3-none-any.whl"), Some((None, None)));
         assert_eq!(parts("a-1-2b-py3-none-any.whl"), Some((some("2b"), None)));
+        // Tools write such build tags, too. No Python tag starts with a digit.
+        assert_eq!(parts("a-1-2+b-py3-none-any.whl"), Some((some("2+b"), None)));
         assert_eq!(parts("a-1-py3-none-any-x86_64.v3.whl"), Some((None, some("x86_64.v3"))));
         assert_eq!(parts("a-1-2-py3-none-any-null.whl"), Some((some("2"), some("null"))));
         // A label has no capital letters.

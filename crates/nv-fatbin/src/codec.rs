@@ -93,8 +93,11 @@ impl Codec {
         let part = usize::try_from(size).ok().and_then(|size| memory.get_mut(..size));
         let decoded = match part {
             Some(part) => codec.decompress_into(&input, part, &mut |_| {}).map(drop),
-            // The codec checks what the payload can expand to before it takes memory.
-            None => codec.decompress(&input, &mut |_| {}).map(|(code, _)| *memory = code),
+            // The codec checks what the payload can expand to before it takes memory. Memory that is too small is given back first.
+            None => {
+                *memory = Vec::new();
+                codec.decompress(&input, &mut |_| {}).map(|(code, _)| *memory = code)
+            }
         };
         decoded.map_err(|error| match error.kind() {
             codecs::ErrorKind::NoCodec => Error::codec(self),

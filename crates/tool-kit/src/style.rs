@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::env;
 use std::fmt::{self, Write as _};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice, StripStream};
@@ -295,9 +295,9 @@ pub fn terminal_width() -> usize {
     columns(terminal_size::terminal_size_of(io::stdout()))
 }
 
-/// Returns whether standard output is a terminal.
+/// Returns whether standard output is a terminal, also one without a size.
 pub fn is_terminal() -> bool {
-    terminal_width() != usize::MAX
+    io::stdout().is_terminal()
 }
 
 /// Returns the same for standard error.

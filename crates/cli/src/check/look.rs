@@ -26,6 +26,9 @@ use tool_kit::store::Keep;
 
 const UNKNOWN: &str = "file/unknown";
 
+/// Findings of packages that are verified: they, or members of them, were not read to their ends.
+const UNREAD: [&str; 4] = ["file/error", "package/damaged", "package/encrypted", "package/unread"];
+
 /// The images of a file, and what is wrong with it.
 #[derive(Default)]
 struct Listing {
@@ -217,7 +220,8 @@ fn look(
         kernels::report_hits(&mut of_kernels, &gate)?;
     }
 
-    let mut is_read = !facts.is_faulty() && !inputs.have_faults();
+    let has_unread = of_checks.all_findings().iter().any(|one| UNREAD.contains(&one.code));
+    let mut is_read = !facts.is_faulty() && !inputs.have_faults() && !has_unread;
     for one in looked.findings(targets.is_some()) {
         match one.code {
             UNKNOWN => {}
@@ -242,13 +246,18 @@ fn look(
         facts.files().iter().for_each(|(name, seen)| found.file(name, seen));
         found.findings(subject.judge().into_iter().map(finding))?;
     }
-    if judges && is_read {
+    if judges {
         // A policy is for files of several vendors, which store different numbers.
         of_kernels.soften("kernel/not-stored");
-        let more = [of_targets, of_kernels, of_checks];
-        let more = more.into_iter().flat_map(|mut one| one.take_findings());
+        // The answer may be in members that were not read.
+        let answers = [of_targets, of_kernels].into_iter().filter(|_| is_read);
+        let answers = answers.flat_map(|mut one| one.take_findings());
+        // Nothing else tells the faults of packages that are verified.
+        let is_told =
+            |code: &str| is_read || code.starts_with("package/") || UNREAD.contains(&code);
+        let checks = of_checks.take_findings().into_iter().filter(|one| is_told(one.code));
         // The policy says what is done about files that are not understood.
-        found.findings(more.filter(|one| one.code != UNKNOWN))?;
+        found.findings(answers.chain(checks).filter(|one| one.code != UNKNOWN))?;
     }
     Ok((code, is_read))
 }

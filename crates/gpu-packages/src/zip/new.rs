@@ -96,8 +96,7 @@ impl<W: Write + Seek> NewZip<W> {
             Error::new(ErrorKind::Refused, text)
         })?;
         // Deflated data may be a little longer than the contents.
-        let most = size.checked_add(size >> 10).and_then(|most| most.checked_add(1 << 16));
-        let is_zip64 = most.is_none_or(is_long);
+        let is_zip64 = size.checked_add((size >> 10) + (1 << 16)).is_none_or(is_long);
         let (method, search) = match storing {
             Storing::Plain => (0, 0),
             Storing::Deflated(level) => (8, search_of(level)),

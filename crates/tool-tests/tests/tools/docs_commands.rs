@@ -135,8 +135,14 @@ fn commands_of_pages_are_right() {
                     }
                     continue;
                 }
-                reset();
+                // Pages name directories of other machines: files of this one never change.
                 let run = part.trim_end_matches(')').replace("native", "gfx1100");
+                let run = run.replace(" /opt/", " opt/");
+                if run.contains(" /") {
+                    wrong.push(format!("{name}\nnames a file of the machine that runs the tests"));
+                    continue;
+                }
+                reset();
                 let output = new_command("sh")
                     .args(["-c", &run])
                     .current_dir(&place)

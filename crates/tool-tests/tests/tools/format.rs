@@ -377,6 +377,28 @@ fn a_policy_is_read_and_kept() {
     assert_eq!(codes("[needs]\nrocm = \"5.0\"\n", &["hip-none.o"]), "file/error");
 }
 
+#[test]
+fn members_that_cannot_be_read_are_not_missing_and_no_fault_is_lost() {
+    let place = tempfile::tempdir().unwrap();
+    let hip = fs::read(data("hip.o")).unwrap();
+    let mut zip = packages::zip(&[packages::Made::new("hip.o", hip)], &Around::default());
+    fs::create_dir(place.path().join("d")).unwrap();
+    fs::write(place.path().join("d/cut.zip"), &zip[..100]).unwrap();
+    zip[300] ^= 1;
+    fs::write(place.path().join("d/damaged.zip"), &zip).unwrap();
+    fs::write(place.path().join("offload.toml"), "[verify]\nenabled = true\n").unwrap();
+    for (file, expected) in [
+        ("d/damaged.zip", &["package/damaged"][..]),
+        // A file that cannot be read hides no fault of another one.
+        ("d", &["file/error", "package/damaged"]),
+    ] {
+        let output = check_in(place.path(), &["--require", "gfx1100", "--json", file]);
+        let found: Vec<Value> = rows(&output.stdout);
+        let codes: BTreeSet<_> = found.iter().map(|one| one["code"].as_str().unwrap()).collect();
+        assert_eq!(codes.into_iter().collect::<Vec<_>>(), expected, "{found:?}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn a_policy_that_cannot_be_read_is_not_absent() {
