@@ -8,7 +8,7 @@ use device_account::Accountant;
 use device_report::{File, Note, Report};
 
 use crate::accounts::{self, Counted};
-use tool_inputs::inputs::Inputs;
+use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_kit::document::{Document, Shape};
 use tool_kit::finding::Level;
@@ -48,7 +48,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let paths = paths(&inputs);
     let path_of = |one: &Counted| paths.get(&*one.name).copied().flatten();
     let output = Some(&*args.output).filter(|path| Outputs::appears_late(path));
-    if output::named_in(output, counted.iter().filter_map(path_of)).is_some() {
+    // An argument stays also if it could not be read, or if only a member of it was asked for; an old page in a directory is replaced.
+    let named = inputs.files().iter().filter(|file| file.is_named()).map(Input::path);
+    if output::named_in(output, counted.iter().filter_map(path_of).chain(named)).is_some() {
         let path = args.output.display();
         return Err(io::Error::other(format!("'{path}': this is an input: choose another name")));
     }

@@ -50,12 +50,11 @@ fn weigh(node: &Node, weights: &mut Vec<u64>) {
 fn prune(nodes: &mut Vec<Node>, is_kept: &mut impl Iterator<Item = bool>) {
     let mut more = Node { kind: NodeKind::More, ..Node::default() };
     nodes.retain_mut(|node| {
-        let is_kept_one = is_kept.next().is_some_and(|stays| stays);
-        let stays = is_kept_one || is_counted_apart(node);
+        let stays = is_kept.next() == Some(true) || is_counted_apart(node);
         prune(&mut node.children, is_kept);
         if !stays {
-            more.stored += node.stored;
-            more.plain += node.plain;
+            more.stored = more.stored.saturating_add(node.stored);
+            more.plain = more.plain.saturating_add(node.plain);
             more.count += 1;
             more.gpu = node.gpu.filter(|_| node.kind != NodeKind::Gpu);
         }

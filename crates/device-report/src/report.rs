@@ -49,23 +49,20 @@ impl Report {
         let wanted: BTreeMap<usize, _> =
             names.iter().filter_map(|&at| Some((at, thin::wanted(gpus.names.get(at)?)?))).collect();
         for (file, tree) in files.iter().zip(&mut trees) {
-            let mut of_file = of_gpus(tree);
-            of_file.retain(|gpu, _| wanted.contains_key(gpu));
-            for gpu in of_file.into_keys() {
+            for gpu in of_gpus(tree).into_keys() {
+                let Some(wanted) = wanted.get(&gpu) else { continue };
                 let mut thin = Thin { gpu, ..Thin::default() };
                 for (_, account, stored) in file.parts() {
-                    if let Some(wanted) = wanted.get(&gpu) {
-                        thin::add(&mut thin, wanted.clone(), account, stored, &gpus.by_name);
-                    }
+                    thin::add(&mut thin, wanted, account, stored, &gpus.by_name);
                 }
                 tree.thin.push(thin);
             }
         }
         let mut not_understood = Amounts::default();
         trees.iter().for_each(|tree| add_not_understood(tree, &mut not_understood));
-        let all = files.iter().flat_map(File::parts);
-        let is_apportioned = all
-            .into_iter()
+        let is_apportioned = files
+            .iter()
+            .flat_map(File::parts)
             .any(|(_, account, stored)| account.is_apportioned() || stored != account.size());
         let is_askable = |at: &usize| wanted.contains_key(at);
         let gpus = gpus.names.into_iter().enumerate().map(|(at, name)| Gpu {
@@ -118,8 +115,8 @@ impl Report {
 /// Adds the bytes of a tree that are not understood.
 fn add_not_understood(node: &Node, sum: &mut Amounts) {
     if node.kind == NodeKind::Kind && node.name == Kind::NotUnderstood.as_str() {
-        sum.stored += node.stored;
-        sum.plain += node.plain;
+        sum.stored = sum.stored.saturating_add(node.stored);
+        sum.plain = sum.plain.saturating_add(node.plain);
     }
     node.children.iter().for_each(|child| add_not_understood(child, sum));
 }

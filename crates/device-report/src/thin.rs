@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use device_account::{Account, Amount, apportion};
 use device_select::{Rule, Wanted, is_host};
-use fat_object::ImageInfo;
+use fat_object::{ContainerKind, ImageInfo, PathStep};
 
 use crate::data::Thin;
 
@@ -22,13 +22,13 @@ pub(crate) fn wanted(name: &str) -> Option<Wanted> {
 /// Adds the images that `offload thin --keep` removes from an account with `stored` bytes in its file. An account without code for the GPU stays.
 pub(crate) fn add(
     thin: &mut Thin,
-    wanted: Wanted,
+    wanted: &Wanted,
     account: &Account,
     stored: u64,
     gpus: &HashMap<String, usize>,
 ) {
     let images: Vec<ImageInfo> = account.images().iter().map(|image| image.info.clone()).collect();
-    let rule = Rule::keep([wanted]);
+    let rule = Rule::keep([wanted.clone()]);
     if !rule.missing(&images).is_empty() {
         return;
     }
@@ -52,15 +52,29 @@ pub(crate) fn add(
         }
     }
     let rest = account.size() - sum.stored.min(account.size());
-    thin.stored += apportion(stored, &[sum.stored, rest]).first().copied().unwrap_or(0);
-    thin.plain += sum.plain;
+    let stored = apportion(stored, &[sum.stored, rest]).first().copied().unwrap_or(0);
+    thin.stored = thin.stored.saturating_add(stored);
+    thin.plain = thin.plain.saturating_add(sum.plain);
     thin.emptied += emptied(&images, &goes);
 }
 
-/// Returns the number of containers all of whose images go. Images of one container come one after the other.
+/// Returns the number of places all of whose images go. Images of one place come one after the other.
 fn emptied(images: &[ImageInfo], goes: &[bool]) -> u64 {
     let device = images.iter().zip(goes).filter(|(image, _)| !is_host(image));
     let device: Vec<_> = device.collect();
-    let containers = device.chunk_by(|(a, _), (b, _)| a.path() == b.path());
-    containers.filter(|images| images.iter().all(|(_, goes)| **goes)).count() as u64
+    let places = device.chunk_by(|(a, _), (b, _)| place(a) == place(b));
+    places.filter(|images| images.iter().all(|(_, goes)| **goes)).count() as u64
+}
+
+/// Returns the place that `offload thin` does not empty unasked: a container; around offload binaries and sections, which have one image
+/// each, what holds them.
+fn place(image: &ImageInfo) -> &[PathStep] {
+    match image.path() {
+        [around @ .., last]
+            if matches!(last.kind(), ContainerKind::OffloadBinary | ContainerKind::Section) =>
+        {
+            around
+        }
+        path => path,
+    }
 }

@@ -13,7 +13,7 @@ function show(data) {
   };
   const redraw = () => {
     view.kept = view.gpu === null ? new Map() : keptOf(view);
-    view.found = view.query === "" ? null : find(view.node, view.query, view.gpus);
+    view.found = isFiltered(view) ? find(view.node, view.query, view.gpus) : null;
     drawSummary(view);
     drawLegend(view);
     drawChoice(view);
@@ -23,8 +23,12 @@ function show(data) {
     describe(null, view);
   };
   function choose(gpu) {
+    const before = view.gpu;
+    const wasInMap = map.contains(document.activeElement);
     view.gpu = gpu;
     redraw();
+    if (wasInMap && tiles.length > 0) focusTile(tiles[0]);
+    else element("legend").querySelector(`[data-gpu="${gpu ?? before}"]`)?.focus();
   }
   /** Opens a row; of one that has no rows in it, the row around it. */
   function open(node) {
@@ -55,6 +59,11 @@ function show(data) {
   element("page").hidden = false;
   view.node = nodeOf(root, location.hash.slice(1));
   redraw();
+}
+
+/** Returns whether names are sought; what is in a found row is shown whole. */
+function isFiltered({ node, query, gpus }) {
+  return query !== "" && !pathOf(node).slice(1).some((one) => isNamed(one, query, gpus));
 }
 
 /** Ends the listeners of the data that was shown before. */
@@ -100,7 +109,12 @@ function listen(view, { open, up, follow, redraw }) {
     view.measure = event.target.value;
     redraw();
   });
-  const resized = new ResizeObserver(() => drawMap(view));
+  const resized = new ResizeObserver(() => {
+    const focused = tileAt(document.activeElement)?.node;
+    drawMap(view);
+    const same = tiles.find((tile) => tile.node === focused);
+    if (same !== undefined) focusTile(same);
+  });
   resized.observe(map);
   stop.signal.addEventListener("abort", () => resized.disconnect());
 }
@@ -134,12 +148,12 @@ function drawHead(view) {
 
 /** Writes the sum, and what it consists of. */
 function drawSummary({ root, measure }) {
-  const sums = { gpu: 0, host: 0, other: 0, unknown: 0, around: 0 };
+  const sums = { gpu: 0, host: 0, other: 0, unknown: 0, more: 0, around: 0 };
   each(root, (node) => {
     if (node.children.length === 0) sums[colourOf(node)] += node[measure];
   });
   const whole = root[measure];
-  const parts = [[sums.gpu, "device code"], [sums.host, "host code"], [sums.other + sums.around, "containers and other files"], [sums.unknown, "not understood"]];
+  const parts = [[sums.gpu, "device code"], [sums.host, "host code"], [sums.other + sums.around, "containers and other files"], [sums.unknown, "not understood"], [sums.more, "in smaller rows"]];
   const texts = parts.filter(([bytes]) => bytes > 0).map(([bytes, what]) => `${percent(bytes, whole)} ${what}`);
   element("summary").textContent = `${size(whole)}${measure === "plain" ? " uncompressed" : ""}: ${texts.join(", ")}.`;
 }
@@ -182,15 +196,12 @@ function drawLegend(view) {
   const gpus = [...sums.keys()].filter((key) => typeof key === "number");
   gpus.sort((a, b) => compareGpus(view.gpus[a], view.gpus[b]));
   const chips = gpus.map((gpu) => {
-    const chip = make("button", "", { type: "button", class: "chip", "aria-pressed": view.gpu === gpu, title: "Show what is left if only this GPU is kept" });
+    const chip = make("button", "", { type: "button", class: "chip", "aria-pressed": view.gpu === gpu, "data-gpu": gpu, title: "Show what is left if only this GPU is kept" });
     chip.append(swatch("gpu", { gpu }, view), make("span", shown(view.gpus[gpu].name)), make("small", percent(sums.get(gpu), whole)));
-    chip.addEventListener("click", () => {
-      view.choose(view.gpu === gpu ? null : gpu);
-      element("legend").querySelector("[aria-pressed=true]")?.focus();
-    });
+    chip.addEventListener("click", () => view.choose(view.gpu === gpu ? null : gpu));
     return chip;
   });
-  const others = [["host", "host code"], ["other", "containers, other files"], ["unknown", "not understood"]];
+  const others = [["host", "host code"], ["other", "containers, other files"], ["unknown", "not understood"], ["more", "smaller rows"]];
   for (const [key, text] of others.filter(([key]) => sums.has(key))) {
     const chip = make("span", "", { class: "chip" });
     chip.append(swatch(key, {}, view), make("span", text), make("small", percent(sums.get(key), whole)));

@@ -80,7 +80,8 @@ function isGone(node, view) {
 }
 
 function tileAt(element) {
-  return tiles.find((tile) => tile.element === element.closest?.(".tile"));
+  const found = element?.closest?.(".tile");
+  return tiles.find((tile) => tile.element === found);
 }
 
 /** Returns the tile to which an arrow leads: the nearest one of the same level, else of any. */

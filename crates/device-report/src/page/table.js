@@ -109,8 +109,10 @@ function moreElement(around, left, level, view) {
   const cell = make("td", "", { colspan: COLUMNS.length });
   const button = make("button", `Show ${Math.min(left, STEP * 5)} of ${left.toLocaleString("en")} more`, { type: "button" });
   button.addEventListener("click", () => {
+    const at = [...table.tBodies[0].rows].indexOf(row);
     limits.set(around, (limits.get(around) ?? STEP) + STEP * 5);
     drawTable(view);
+    focusRow(table.tBodies[0].rows[at]);
   });
   cell.append(button);
   row.append(cell);
@@ -138,13 +140,20 @@ function focusRow(row) {
   row.focus();
 }
 
+/** Returns the row before or after a row; not the places of rows that are not shown. */
+function rowBeside(row, side) {
+  let at = row[side];
+  while (at !== null && at.node === undefined) at = at[side];
+  return at;
+}
+
 function onTableKey(event, view, open) {
   const row = event.target;
   if (row.node === undefined || event.altKey || event.ctrlKey || event.metaKey) return;
   const node = row.node;
   const isOpen = opened.has(node);
-  if (event.key === "ArrowDown") focusRow(row.nextElementSibling);
-  else if (event.key === "ArrowUp") focusRow(row.previousElementSibling);
+  if (event.key === "ArrowDown") focusRow(rowBeside(row, "nextElementSibling"));
+  else if (event.key === "ArrowUp") focusRow(rowBeside(row, "previousElementSibling"));
   else if (event.key === "ArrowRight" && node.children.length > 0 && !isOpen) toggleRow(node, true, view);
   else if (event.key === "ArrowLeft" && isOpen) toggleRow(node, false, view);
   else if (event.key === "ArrowLeft") focusRow([...table.tBodies[0].rows].find((one) => one.node === node.parent));

@@ -47,18 +47,27 @@ function largest(node, measure) {
   return children.sort((a, b) => b[measure] - a[measure]);
 }
 
+/** Returns the number of rows, those in sums among them. */
+function rowsOf(nodes) {
+  return nodes.reduce((all, node) => all + (node.type === "more" ? node.count : 1), 0);
+}
+
 /** Calls a function with a row and all rows below it. */
 function each(node, call) {
   call(node);
   node.children.forEach((child) => each(child, call));
 }
 
+/** Returns whether the name of a row contains a text. */
+function isNamed(node, text, gpus) {
+  return nameOf(node, gpus).toLowerCase().includes(text.toLowerCase());
+}
+
 /** Returns the outermost rows whose names contain a text, and a copy of the tree that has only these. */
 function find(root, text, gpus) {
-  const sought = text.toLowerCase();
   const top = [];
   const copy = (node) => {
-    if (node !== root && nameOf(node, gpus).toLowerCase().includes(sought)) {
+    if (node !== root && isNamed(node, text, gpus)) {
       top.push(node);
       return node;
     }

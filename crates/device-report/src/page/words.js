@@ -39,7 +39,7 @@ function count(number, what) {
 /** Returns the name of a row. */
 function nameOf(node, gpus) {
   switch (node.type) {
-    case "all": return count(node.children.length, "file");
+    case "all": return count(rowsOf(node.children), "file");
     case "host": return "host code";
     case "more": return `${node.count.toLocaleString("en")} smaller ${SMALLER[node.parent.type] ?? "row"}${node.count === 1 ? "" : "s"}`;
     case "kind": return Object.hasOwn(KINDS, node.name) ? KINDS[node.name] : shown(node.name);
@@ -72,12 +72,13 @@ function percent(part, whole) {
   return share > 0 && share < 0.05 ? "< 0.1 %" : `${share.toFixed(1)} %`;
 }
 
-/** Returns what bytes are, by which they are coloured: of a GPU, of the host, not understood, or other. */
+/** Returns what bytes are, by which they are coloured: of a GPU, of the host, not understood, of several of these, or other. */
 function colourOf(node) {
   if (node.type === "kind" && node.name === "not-understood") return "unknown";
   if (node.gpu !== undefined) return "gpu";
   if (node.type === "host" || node.parent?.type === "host") return "host";
-  return node.type === "kind" || node.type === "more" ? "other" : "around";
+  if (node.type === "more") return "more";
+  return node.type === "kind" ? "other" : "around";
 }
 
 /** Makes an element with a text and attributes. */

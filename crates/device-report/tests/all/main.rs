@@ -147,6 +147,14 @@ fn containers_without_code_for_a_gpu_are_counted() {
 }
 
 #[test]
+fn offload_binaries_of_a_section_are_one_container() {
+    let report = report("merged-packager.o", &data("merged-packager.o"));
+    let [tree] = report.files() else { panic!() };
+    assert_eq!(tree.thin.len(), 3);
+    assert!(tree.thin.iter().all(|thin| thin.emptied == 0), "{:?}", tree.thin);
+}
+
+#[test]
 fn few_gpus_are_choices() {
     let ids: Vec<_> = (0..MOST_CHOICES + 6)
         .map(|at| (format!("hipv4-amdgcn-amd-amdhsa--gfx{:x}", 0x1000 + at), amd(0x41)))
