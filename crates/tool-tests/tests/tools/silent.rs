@@ -20,7 +20,7 @@ const MOST: [Line; 27] = [
     ("codecs", [5, 0, 1]),
     ("device-account", [3, 2, 0]),
     ("device-code", [9, 5, 0]),
-    ("device-report", [3, 0, 0]),
+    ("device-report", [7, 0, 0]),
     ("device-select", [1, 2, 0]),
     ("drop-ins", [2, 11, 0]),
     ("fat-edit", [6, 1, 1]),
