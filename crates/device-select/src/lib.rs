@@ -73,6 +73,7 @@ mod needs;
 mod not_a_device;
 mod order;
 mod overrides;
+mod package_group;
 mod products;
 mod programs;
 mod vendor;
@@ -161,6 +162,7 @@ pub use not_a_device::NotADevice;
 pub use overrides::Override;
 #[cfg(feature = "files")]
 pub use pack_set::PackSet;
+pub use package_group::{PackageGroup, PackageLevel};
 #[cfg(feature = "files")]
 pub use packs::{PackAnswer, SplitLibrary};
 pub use products::{Product, processors, target_id};
