@@ -64,6 +64,7 @@ fn crate_with_kernels(place: &Place, name: &str, number: &str) {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn crates_with_kernels_are_built_by_their_scripts() {
     let place = Place::new();
     crate_with_kernels(&place, "one", "1");

@@ -74,6 +74,7 @@ fn unedited_files_have_their_intended_shape() {
 
 /// Tools that ruin unedited files do not count for edited ones; these are all such tools.
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn tools_that_ruin_unedited_files_are_known() {
     settle(&RIG.unknown_ruins());
 }
@@ -121,6 +122,7 @@ fn broken_pointers_are_seen() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn broken_host_code_is_seen() {
     RIG.is_rejected("so-gold", Depth::Itself, "host code answers", |file| {
         let at = file.find(0, b"a circle has none");
@@ -137,6 +139,7 @@ fn broken_host_code_is_seen() {
 }
 
 #[test]
+#[ignore = "slow: .ci/run llvm_slow"]
 fn broken_layouts_are_seen() {
     let rejected = |complaint: &str, break_it: fn(Breaker) -> Breaker| {
         RIG.layout_is_rejected("so-bfd", complaint, break_it);

@@ -1,8 +1,8 @@
 //! Hostile files, read by LLVM 22's tools and by ours.
 //!
 //! Ours must refuse malformed files, with a line that names the place, and read odd files exactly. The results of
-//! LLVM's tools are counted, not asserted, with `HOSTILE_SIDE=both`; otherwise only ours are asked. `HOSTILE=full` has
-//! more files (minutes), `HOSTILE_ONLY=words` only those whose family or name contains the words; the result of each run
+//! LLVM's tools are counted, not asserted, with `HOSTILE_SIDE=both`; otherwise only ours are asked, about a quarter of the files.
+//! `HOSTILE=full` has more files (minutes), `HOSTILE_ONLY=words` only those whose family or name contains the words; the result of each run
 //! is in `target/tmp/hostile.txt`.
 
 use std::collections::BTreeMap;
@@ -189,6 +189,15 @@ fn ours_refuse_or_are_right_where_llvm_crashes() {
     let mut files = hostile::all(if full { Scale::Long } else { Scale::Short });
     files.retain(|file| format!("{}: {}", file.family, file.name).contains(&only));
     let both = std::env::var_os("HOSTILE_SIDE").is_some_and(|value| value == "both");
+    if !full && !both && only.is_empty() {
+        // The gate asks about every fourth file of each family, `.ci/run llvm_slow` about all.
+        let mut seen = BTreeMap::new();
+        files.retain(|file| {
+            let count: &mut usize = seen.entry(file.family).or_default();
+            *count += 1;
+            *count % 4 == 1
+        });
+    }
     let asked = everything(&files, (!both).then_some(Side::Ours));
 
     let mut report = String::new();
