@@ -152,7 +152,7 @@ fn check_joined(
         return Ok(if is_same { vec![] } else { vec!["it is not the file that was split".into()] });
     }
     let mut complaints = Complaints::new();
-    // What was compressed is compressed again.
+    // Compressed bundles come back compressed.
     let expected: Vec<_> = bundles.iter().map(|bundle| bundle.compressed_as(Some(2))).collect();
     for options in [&[][..], &["--compress"], &["--grow"]] {
         let joined = join(file, &split.host(), options)?;
