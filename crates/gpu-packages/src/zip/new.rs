@@ -11,9 +11,7 @@ use super::check::is_long;
 use super::deflate::{Sums, deflate_to, search_of};
 use super::extra::with_zip64;
 use super::rewrite::short;
-use super::wire::{
-    CentralRecord, EndOfDirectory, Fields, LocalHeader, ZIP64_END, Zip64End, Zip64Locator,
-};
+use super::wire::{CentralRecord, EndOfDirectory, Fields, LocalHeader, Zip64End, Zip64Locator};
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
 use crate::path::Shown;
@@ -203,23 +201,9 @@ impl<W: Write + Seek> NewZip<W> {
         let (offset, size, count) = (self.position()?, self.directory.len() as u64, self.count);
         let mut ends = std::mem::take(&mut self.directory);
         if count >= u64::from(u16::MAX) || is_long(size) || is_long(offset) {
-            let end = Zip64End {
-                signature: *b"PK\x06\x06",
-                size: (ZIP64_END as u64 - 12).into(),
-                made_by: MADE_BY.into(),
-                version: 45.into(),
-                volume_count: count.into(),
-                count: count.into(),
-                directory_size: size.into(),
-                directory_offset: offset.into(),
-                ..Zip64End::new_zeroed()
-            };
-            let locator = Zip64Locator {
-                signature: *b"PK\x06\x07",
-                offset: (offset + size).into(),
-                volumes: 1.into(),
-                ..Zip64Locator::new_zeroed()
-            };
+            let mut end = Zip64End { made_by: MADE_BY.into(), ..Zip64End::new() };
+            end.set(count, size, offset);
+            let locator = Zip64Locator::new(offset + size);
             ends.extend([end.as_bytes(), locator.as_bytes()].concat());
         }
         let count = u16::try_from(count).unwrap_or(u16::MAX);

@@ -5,13 +5,13 @@ use std::io::{Read, Seek, Write};
 
 use byte_parts::{Parts, ReadSeek, Source, internal};
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::check::{Placed, is_long};
 use super::deflate::NewContents;
 use super::deflate::SEARCH;
 use super::extra::{self, IN_EXTRA};
-use super::wire::{END, EndOfDirectory, Fields, LOCATOR, ZIP64_END, Zip64End, Zip64Locator};
+use super::wire::{END, EndOfDirectory, Fields, LOCATOR, Zip64End, Zip64Locator};
 use super::{DESCRIPTOR, Zip, ZipMember};
 use crate::error::{Error, ErrorKind};
 use crate::path::Shown;
@@ -354,24 +354,11 @@ impl Zip {
             Some((record.to_vec(), locator.to_vec()))
         });
         let has_zip64 = old.is_some();
-        let new = || {
-            let record = Zip64End {
-                signature: *b"PK\x06\x06",
-                size: (ZIP64_END as u64 - 12).into(),
-                made_by: 45.into(),
-                version: 45.into(),
-                ..Zip64End::new_zeroed()
-            };
-            let (signature, volumes) = (*b"PK\x06\x07", 1.into());
-            let locator = Zip64Locator { signature, volumes, ..Zip64Locator::new_zeroed() };
-            (record.as_bytes().to_vec(), locator.as_bytes().to_vec())
-        };
+        let new =
+            || (Zip64End::new().as_bytes().to_vec(), Zip64Locator::new(0).as_bytes().to_vec());
         if let Some((mut record, mut locator)) = old.or_else(|| needs_zip64.then(new)) {
             if let Ok((record, _)) = Zip64End::mut_from_prefix(&mut record) {
-                record.volume_count = count.into();
-                record.count = count.into();
-                record.directory_size = size.into();
-                record.directory_offset = offset.into();
+                record.set(count, size, offset);
             }
             if let Ok((locator, _)) = Zip64Locator::mut_from_prefix(&mut locator) {
                 locator.offset = (offset + size).into();

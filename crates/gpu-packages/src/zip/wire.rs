@@ -1,7 +1,7 @@
 //! The records of a zip file as they lie there, little-endian and unaligned (APPNOTE.TXT 6.3, section 4.3).
 
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// Length in bytes of [`LocalHeader`].
 pub(super) const LOCAL: usize = size_of::<LocalHeader>();
@@ -132,6 +132,27 @@ pub(super) struct Zip64End {
     pub(super) directory_offset: U64,
 }
 
+impl Zip64End {
+    /// Returns the record of an empty directory.
+    pub(super) fn new() -> Self {
+        Zip64End {
+            signature: *b"PK\x06\x06",
+            size: (ZIP64_END as u64 - 12).into(),
+            made_by: 45.into(),
+            version: 45.into(),
+            ..Zip64End::new_zeroed()
+        }
+    }
+
+    /// Describes a directory of this many records, its size and its offset.
+    pub(super) fn set(&mut self, count: u64, size: u64, offset: u64) {
+        self.volume_count = count.into();
+        self.count = count.into();
+        self.directory_size = size.into();
+        self.directory_offset = offset.into();
+    }
+}
+
 /// Locator of the zip64 end of central directory.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned)]
 #[repr(C)]
@@ -144,6 +165,14 @@ pub(super) struct Zip64Locator {
     pub(super) offset: U64,
     /// Number of volumes.
     pub(super) volumes: U32,
+}
+
+impl Zip64Locator {
+    /// Returns the locator of a record at this offset.
+    pub(super) fn new(offset: u64) -> Self {
+        let (signature, volumes) = (*b"PK\x06\x07", 1.into());
+        Zip64Locator { signature, offset: offset.into(), volumes, ..Zip64Locator::new_zeroed() }
+    }
 }
 
 /// End of central directory; a comment follows.
