@@ -49,11 +49,15 @@ impl Report {
         let wanted: BTreeMap<usize, _> =
             names.iter().filter_map(|&at| Some((at, thin::wanted(gpus.names.get(at)?)?))).collect();
         for (file, tree) in files.iter().zip(&mut trees) {
+            let parts: Vec<_> = file
+                .parts()
+                .map(|(_, account, stored)| (account, thin::images(account), stored))
+                .collect();
             for gpu in of_gpus(tree).into_keys() {
                 let Some(wanted) = wanted.get(&gpu) else { continue };
                 let mut thin = Thin { gpu, ..Thin::default() };
-                for (_, account, stored) in file.parts() {
-                    thin::add(&mut thin, wanted, account, stored, &gpus.by_name);
+                for (account, images, stored) in &parts {
+                    thin::add(&mut thin, wanted, (account, images), *stored, &gpus.by_name);
                 }
                 tree.thin.push(thin);
             }

@@ -19,21 +19,25 @@ pub(crate) fn wanted(name: &str) -> Option<Wanted> {
     Wanted::parse_known(name).ok()
 }
 
+/// Returns the images of an account, for [`add`].
+pub(crate) fn images(account: &Account) -> Vec<ImageInfo> {
+    account.images().iter().map(|image| image.info.clone()).collect()
+}
+
 /// Adds the images that `offload thin --keep` removes from an account with `stored` bytes in its file. An account without code for the GPU stays.
 pub(crate) fn add(
     thin: &mut Thin,
     wanted: &Wanted,
-    account: &Account,
+    (account, images): (&Account, &[ImageInfo]),
     stored: u64,
     gpus: &HashMap<String, usize>,
 ) {
-    let images: Vec<ImageInfo> = account.images().iter().map(|image| image.info.clone()).collect();
     let rule = Rule::keep([wanted.clone()]);
-    if !rule.missing(&images).is_empty() {
+    if !rule.missing(images).is_empty() {
         return;
     }
     let mut goes = vec![false; images.len()];
-    let decision = rule.decide(&images);
+    let decision = rule.decide(images);
     let mut gone = decision.go.iter().map(|image| image.index()).peekable();
     for (image, goes) in images.iter().zip(&mut goes) {
         *goes = gone.next_if(|index| *index == image.index()).is_some();
@@ -55,7 +59,7 @@ pub(crate) fn add(
     let stored = apportion(stored, &[sum.stored, rest]).first().copied().unwrap_or(0);
     thin.stored = thin.stored.saturating_add(stored);
     thin.plain = thin.plain.saturating_add(sum.plain);
-    thin.emptied += emptied(&images, &goes);
+    thin.emptied += emptied(images, &goes);
 }
 
 /// Returns the number of places all of whose images go. Images of one place come one after the other.
