@@ -47,10 +47,10 @@ const STEPS: &[Step] = &[
     ("english", Gate, "the language of comments and pages", scripts::english),
     ("python", Gate, "what the scripts share", scripts::python),
     ("llvm", Gate, "LLVM's tools and ours read and write the same files", llvm::step),
-    // `cargo-deny` is built for two minutes where it is not there.
-    ("licences", Nightly, "licences, duplicates, sources, known vulnerabilities", rust::licences),
     ("msrv", Nightly, "the oldest Rust that is promised", rust::msrv),
     ("features", Nightly, "each crate that has features, without them", rust::features),
+    // `cargo-deny` is built for two minutes where it is not there.
+    ("licences", Nightly, "licences, duplicates, sources, known vulnerabilities", rust::licences),
     ("minimal", Nightly, "the oldest dependencies that manifests allow", rust::minimal),
     ("api", Nightly, "crates/*/public-api.txt", api::step),
     ("strange", Nightly, "the tests on a machine unlike a developer's", scripts::strange),
