@@ -1,5 +1,6 @@
 //! Zip files: the central directory, members at random access, and checks.
 
+mod added;
 mod check;
 mod deflate;
 mod directory;
