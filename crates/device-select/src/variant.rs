@@ -33,7 +33,7 @@ enum Code {
 /// use device_select::VariantValue;
 ///
 /// let value = VariantValue::parse("nvidia", "sm_arch", "100_real").unwrap();
-/// let devices: Vec<_> = value.devices().iter().map(|device| device.name()).collect();
+/// let devices: Vec<_> = value.devices(false).iter().map(|device| device.name()).collect();
 /// assert_eq!(devices, ["sm_100", "sm_103"]);
 /// assert_eq!(value.to_string(), "nvidia :: sm_arch :: 100_real");
 /// assert!(VariantValue::parse("nvidia", "sm_arch", "90a_real").is_none());
@@ -104,6 +104,12 @@ impl VariantValue {
         &self.processor
     }
 
+    /// Returns whether it is PTX, which GPUs of later releases compile, too.
+    #[must_use]
+    pub fn is_portable(&self) -> bool {
+        self.code == Code::Virtual
+    }
+
     /// Returns the namespace.
     #[must_use]
     pub fn namespace(&self) -> &'static str {
@@ -128,9 +134,9 @@ impl VariantValue {
 
     /// Returns the devices for which an installer takes a wheel with this property, the one that it names first: a GPU of NVIDIA's
     /// takes machine code for its own minor version and those before it. A device of `real` compiles no PTX, and one of `virtual`
-    /// nothing else.
+    /// nothing else. The GPUs of Jetson modules are in machines with Arm processors only, and are left out for others.
     #[must_use]
-    pub fn devices(&self) -> Vec<Device> {
+    pub fn devices(&self, on_arm: bool) -> Vec<Device> {
         let jit = match self.code {
             Code::Amd => return Device::parse(&self.processor).into_iter().collect(),
             Code::Real => PtxJit::Disabled,
@@ -138,7 +144,8 @@ impl VariantValue {
         };
         let arch = |name: &str| {
             let arch = NvidiaArch::parse(name).ok()?;
-            (arch.is_portable() && !arch.is_ptx()).then(|| arch.major() * 10 + arch.minor())
+            let is_device = arch.is_portable() && !arch.is_ptx() && (on_arm || !arch.is_tegra());
+            is_device.then(|| arch.major() * 10 + arch.minor())
         };
         let mut numbers: Vec<u16> = processors().filter_map(|(name, _)| arch(name)).collect();
         numbers.sort_unstable();

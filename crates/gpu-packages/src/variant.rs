@@ -174,14 +174,27 @@ impl VariantMetadata {
     /// [`Malformed`](ErrorKind::Malformed) if the label has other characters than `a` to `z`, digits, `_` and `.`, or if it is `null`
     /// and there are properties, or none and it is not.
     pub fn new(label: &str, properties: VariantProperties) -> Result<Self, Error> {
+        VariantMetadata::default().with_variant(label, properties)
+    }
+
+    /// Adds a variant. Namespaces that were not there come last.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_variant(
+        mut self,
+        label: &str,
+        properties: VariantProperties,
+    ) -> Result<Self, Error> {
         let fault = match (is_label(label), label == NULL, properties.is_empty()) {
             (false, ..) => "expected a label of lower-case letters, digits, '_' and '.'",
             (true, true, false) => "expected no properties of the variant null",
             (true, false, true) => "expected properties: only the variant null has none",
             _ => {
-                let namespaces = properties.namespaces().map(str::to_owned).collect();
-                let variants = BTreeMap::from([(label.to_owned(), properties)]);
-                return Ok(VariantMetadata { namespaces, variants, ..Self::default() });
+                self = self.with_namespaces(properties.namespaces());
+                self.variants.insert(label.to_owned(), properties);
+                return Ok(self);
             }
         };
         Err(Error::new(ErrorKind::Malformed, format!("variant '{label}': {fault}")))
