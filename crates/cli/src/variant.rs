@@ -14,8 +14,8 @@ use tool_kit::Outcome;
 
 /// Show, check, make, split and index variants of wheels
 ///
-/// A variant of a wheel declares the GPUs that it is for, so that installers choose it: PEP 825, a draft, of which this is version
-/// 0.1.1. The properties of GPUs are `nvidia :: sm_arch :: 90_real` (machine code), `nvidia :: sm_arch :: 90_virtual` (PTX) and
+/// A variant of a wheel declares the GPUs that it is for, so that installers choose it. PEP 825 describes variants; it is a draft, and
+/// this is version 0.1.1 of its form. The properties of GPUs are `nvidia :: sm_arch :: 90_real` (machine code), `nvidia :: sm_arch :: 90_virtual` (PTX) and
 /// `amd :: gfx_arch :: gfx1100`. Others are kept as they are.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

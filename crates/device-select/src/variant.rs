@@ -1,4 +1,4 @@
-//! The properties by which variants of wheels name GPUs, and the devices that these stand for.
+//! The properties by which variants of wheels name GPUs, and the devices that they are for.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -69,9 +69,9 @@ impl VariantValue {
         }
     }
 
-    /// Returns the properties that an image for a target may justify: for `sm_90a` that of `sm_90`, for a generic processor those of all
-    /// that it covers. Whether a wheel has all code for such GPUs is another question: [`devices`](Self::devices). Nothing for targets
-    /// of other vendors.
+    /// Returns the properties that an image for a target may justify: for `sm_90a` the property of `sm_90`, for a generic processor the
+    /// properties of all processors that it covers. A wheel may still lack code for such GPUs in other files. Nothing for targets of
+    /// other vendors.
     #[must_use]
     pub fn of_target(target: &Target) -> Vec<Self> {
         let id = target.target_id().ok();

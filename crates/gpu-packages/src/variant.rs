@@ -167,7 +167,7 @@ pub struct VariantMetadata {
 }
 
 impl VariantMetadata {
-    /// Creates the metadata of a wheel, in PEP 825's form. The label `null` is that of no properties.
+    /// Creates the metadata of a wheel, in PEP 825's form. A variant `null` has no properties.
     ///
     /// # Errors
     ///
@@ -215,8 +215,8 @@ impl VariantMetadata {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](ErrorKind::Unsupported) for `variantlib`'s form with a namespace other than `amd` and `nvidia`: it names the plugin
-    /// of each, and that of others is not known here.
+    /// [`Unsupported`](ErrorKind::Unsupported) for `variantlib`'s form with a namespace other than `amd` and `nvidia`: it names plugins, and
+    /// only these two are known here.
     pub fn with_schema(mut self, schema: VariantSchema) -> Result<Self, Error> {
         self.schema = schema;
         if schema == VariantSchema::Variantlib {
@@ -236,8 +236,8 @@ impl VariantMetadata {
         Ok(self)
     }
 
-    /// Reads the metadata of a wheel or an index, in the form of PEP 825 or `variantlib`. What breaks the rules of the form is
-    /// returned as well, each with its place; the rest is read.
+    /// Reads the metadata of a wheel or an index, in the form of PEP 825 or `variantlib`. Returns the breaks of
+    /// the rules of the form as well, each with its place; the rest is read.
     ///
     /// # Errors
     ///
@@ -276,7 +276,7 @@ impl VariantMetadata {
         self.variants.get(label)
     }
 
-    /// Checks the metadata of a wheel: one variant, that of the label in the name of the file.
+    /// Checks the metadata of a wheel: it has one variant, with the label that the name of the file has.
     #[must_use]
     pub fn check_label(&self, label: &str) -> Option<String> {
         let mut labels = self.variants.keys();
@@ -471,7 +471,7 @@ impl Reader {
             match (label == NULL, properties.is_empty()) {
                 (true, false) => self.fault(&place, "the variant null has properties"),
                 (false, true) => {
-                    self.fault(&place, "no properties: only the variant null has none")
+                    self.fault(&place, "no properties: only the variant null has none");
                 }
                 _ => {}
             }

@@ -15,7 +15,6 @@ use tool_kit::document::{Document, FINDINGS, Shape};
 use tool_kit::finding::{Finding, Level};
 use tool_kit::format::JudgeFormat;
 use tool_kit::looked::Seen;
-use tool_kit::output::at;
 use tool_kit::style::{self, HEADING, show};
 use tool_kit::{Outcome, input, report};
 
@@ -65,7 +64,9 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     }
     for path in files(&args.files, "-variants.json")? {
         let name = input::display(&path);
-        let found = index_findings(&path, &name, &versions)?;
+        let found = index_findings(&path, &name, &versions);
+        let found =
+            found.unwrap_or_else(|reason| vec![Finding::error("file/error", &name, reason)]);
         has_faults |= take(&mut document, &name, found, args.format.is_quiet())?;
     }
     for (version, metadata) in &versions {
@@ -193,9 +194,11 @@ fn code_findings(
         let judged = code.judge(value, None, limits);
         let mut judged = judged.into_iter();
         let Some(named) = judged.next() else { continue };
+        let text = format!("{value}: the wheel {}", named.words);
         match named.support {
-            Support::Yes | Support::Partly => {}
-            _ => wrong.push((value, named.words)),
+            Support::Yes => {}
+            Support::Partly => found.push(warning("variant/missing-code", text)),
+            _ => wrong.push(error("variant/missing-code", text)),
         }
         let others: Vec<String> = judged
             .filter(|one| named.support == Support::Yes && one.support == Support::No)
@@ -213,9 +216,7 @@ fn code_findings(
             ));
         }
     }
-    for (value, words) in wrong {
-        found.push(error("variant/missing-code", format!("{value}: the wheel {words}")));
-    }
+    found.append(&mut wrong);
     if let Some((property, driver)) = bound {
         found.extend(
             needs(&code, &values, (&property, driver), limits)
@@ -259,11 +260,9 @@ fn index_findings(
     path: &std::path::Path,
     name: &str,
     versions: &BTreeMap<String, VariantMetadata>,
-) -> io::Result<Vec<Finding>> {
-    let failed = |error: io::Error| at(path, &error);
-    let json = File::open(path).and_then(bounded).map_err(failed)?;
-    let (index, faults) =
-        VariantMetadata::read(&json).map_err(|error| failed(io::Error::other(error)))?;
+) -> Result<Vec<Finding>, String> {
+    let json = File::open(path).and_then(bounded).map_err(|error| report::reason(&error))?;
+    let (index, faults) = VariantMetadata::read(&json).map_err(|error| error.to_string())?;
     let form = |fault: String| Finding::error("variant/form", name, fault);
     let mut found: Vec<Finding> = faults.into_iter().map(form).collect();
     let file = path.file_name().unwrap_or_default().to_string_lossy();

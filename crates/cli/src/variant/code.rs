@@ -68,7 +68,7 @@ impl Code {
         images.map(Candidate::target).flat_map(VariantValue::of_target).collect()
     }
 
-    /// Returns the answers for all devices that a property stands for, the one first that it names. With a driver, for machines
+    /// Returns the answers for all devices that a property is for, the one first that it names. With a driver, for machines
     /// where it is installed.
     pub(super) fn judge(
         &self,

@@ -45,7 +45,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
             }
             (_, None) => faults.push("the name of the file has no label".to_owned()),
             (None, _) if faults.is_empty() => {
-                faults.push("the wheel has no variant.json".to_owned())
+                faults.push("the wheel has no variant.json".to_owned());
             }
             (None, _) => {}
         }

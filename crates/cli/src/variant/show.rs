@@ -14,12 +14,13 @@ use tool_inputs::limits::Limits;
 use tool_kit::Outcome;
 use tool_kit::document::{Document, Shape};
 use tool_kit::format::ListFormat;
+use tool_kit::looked::Seen;
 use tool_kit::style::{self, HEADING, TARGET, show};
 use tool_kit::table::{Align, Table};
 
 /// Show what wheels declare, beside what their code is for
 ///
-/// Also for wheels that are no variants: their code says which properties a variant could declare.
+/// Also for other wheels: their code says which properties a variant could declare.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Wheels, or directories with wheels
@@ -40,7 +41,7 @@ struct Row<'w> {
     schema: Option<&'static str>,
     property: String,
     declared: bool,
-    /// Whether the code is there: `yes`, `partly`, `unknown`, `no`; null for properties that are not about code.
+    /// The answer for the GPU: `yes`, `partly`, `unknown`, `no`; null for properties that are not about code.
     code: Option<&'static str>,
     why: Option<String>,
 }
@@ -56,6 +57,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         has_faults |= code.is_damaged;
         let shown = wheel.shown();
         let rows = rows(wheel, &shown, &code, &args.limits);
+        document.file(&shown, &Seen::faults(code.is_damaged));
         rows.iter().try_for_each(|row| document.row(row))?;
         if document.is_text() {
             print(wheel, &rows)?;
@@ -66,7 +68,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
 
 /// Returns the properties that are declared, or justified by code.
 fn rows<'w>(wheel: &'w Wheel, file: &'w str, code: &Code, limits: &Limits) -> Vec<Row<'w>> {
-    // Those of GPUs in the order of their releases.
+    // Properties of GPUs come in the order of their releases.
     let mut properties: BTreeMap<(Option<VariantValue>, String), bool> = BTreeMap::new();
     for value in code.values() {
         let name = value.to_string();

@@ -20,7 +20,7 @@ use tool_kit::{input, report};
 pub(super) struct Wheel {
     pub(super) path: PathBuf,
     pub(super) name: WheelName,
-    /// What its `variant.json` says, if it has one.
+    /// The contents of its `variant.json`, if it has one.
     pub(super) metadata: Option<VariantMetadata>,
     /// The places where this breaks the rules of the form.
     pub(super) faults: Vec<String>,
@@ -40,7 +40,7 @@ impl Wheel {
         let mut wheel = Wheel { path: path.to_owned(), name, metadata: None, faults: Vec::new() };
         if let Some(index) = variant_json(&zip) {
             let contents = zip.open(index, opened.reader()).map_err(io::Error::other);
-            let json = contents.and_then(|contents| bounded(contents)).map_err(failed)?;
+            let json = contents.and_then(bounded).map_err(failed)?;
             match VariantMetadata::read(&json) {
                 Ok((metadata, faults)) => {
                     (wheel.metadata, wheel.faults) = (Some(metadata), faults);
