@@ -433,8 +433,8 @@ impl Reader {
             }
         }
         let providers = root.get("providers").and_then(Value::as_object);
-        if read.schema == VariantSchema::Variantlib {
-            read.providers = providers.cloned().unwrap_or_default();
+        if let (VariantSchema::Variantlib, Some(providers)) = (read.schema, providers) {
+            read.providers = providers.clone();
         }
         let known = |key: &str| {
             matches!(key, "$schema" | "default-priorities" | "variants")

@@ -61,7 +61,9 @@ impl Page {
     fn nested(&mut self, command: &Command) {
         self.section(command.get_bin_name().unwrap_or(command.get_name()));
         let long = command.get_long_about().or_else(|| command.get_about());
-        self.prose(&long.map(ToString::to_string).unwrap_or_default());
+        if let Some(long) = long {
+            self.prose(&long.to_string());
+        }
         for arg in command.get_positionals() {
             self.item(&values(arg), &words(arg));
         }

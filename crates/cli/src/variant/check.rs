@@ -265,8 +265,8 @@ fn index_findings(
     let (index, faults) = VariantMetadata::read(&json).map_err(|error| error.to_string())?;
     let form = |fault: String| Finding::error("variant/form", name, fault);
     let mut found: Vec<Finding> = faults.into_iter().map(form).collect();
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let Some(wheels) = versions.get(&*file) else { return Ok(found) };
+    let file = path.file_name().map(|name| name.to_string_lossy());
+    let Some(wheels) = file.and_then(|file| versions.get(&*file)) else { return Ok(found) };
     found.extend(index.clone().merge(wheels).into_iter().map(|fault| contradicts(name, fault)));
     for (label, _) in wheels.variants().filter(|(label, _)| index.get(label).is_none()) {
         let text =

@@ -49,7 +49,7 @@ impl Code {
             files.push((input.clone(), file));
             Ok(Seen::Well)
         })?;
-        let name = inputs.files().first().map(|file| file.name().to_owned()).unwrap_or_default();
+        let name = wheel.shown();
         is_damaged |= looked.is_faulty();
         let [_, _, platform] = wheel.name.tags();
         let on_arm = platform.contains("aarch64") || platform.contains("arm64");

@@ -77,8 +77,8 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         .map_err(|error| failed(error.to_string()))?;
     let mut out = style::stdout();
     let (path, _) = write(&wheel, &metadata, (&args.output, args.drop_signature), &args.limits)?;
-    let declared = metadata.get(&args.label).map(ToString::to_string).unwrap_or_default();
-    let declared = if declared.is_empty() { "no properties" } else { &*declared };
+    let declared = metadata.get(&args.label).filter(|properties| !properties.is_empty());
+    let declared = declared.map_or_else(|| "no properties".to_owned(), ToString::to_string);
     show!(out, "{HEADING}{}{HEADING:#}  {declared}", input::display(&path))?;
     out.flush()?;
     Ok(Outcome::Clean)

@@ -105,7 +105,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         if edited == Outcome::Faults {
             outcome = edited;
         } else {
-            let size = report.size.map(style::size).unwrap_or_default();
+            let size = report.size.map_or_else(|| "?".to_owned(), style::size);
             table.row(&[label.clone(), size, declared]);
         }
     }
@@ -160,7 +160,7 @@ fn label(value: &VariantValue, by: By) -> String {
     if by == By::Gpu {
         return processor.to_owned();
     }
-    let chain = PackageGroup::of(processor).map(|group| group.chain()).unwrap_or_default();
+    let chain = PackageGroup::of(processor).into_iter().flat_map(|group| group.chain());
     let family = chain.into_iter().find(|group| group.level() == PackageLevel::Family);
     match family {
         Some(family) => family.key().to_owned(),

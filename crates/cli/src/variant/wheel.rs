@@ -1,5 +1,6 @@
 //! Wheels, and what they declare.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -30,7 +31,7 @@ impl Wheel {
     /// Opens a wheel, and reads its `variant.json`.
     pub(super) fn open(path: &Path, limits: &Limits) -> io::Result<Self> {
         let failed = |error: io::Error| at(path, &error);
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = path.file_name().map_or(Cow::Borrowed(""), |name| name.to_string_lossy());
         let name = WheelName::parse(&name).map_err(|error| failed(io::Error::other(error)))?;
         let opened = Arc::new(Opened::new(path, limits.max_input).map_err(failed)?);
         let package = Package::of(&opened).map_err(failed)?;

@@ -5,6 +5,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::check::is_long;
 use super::deflate::NewContents;
 use super::extra::with_zip64;
+use super::fields::short;
 use super::new::{MADE_BY, TIME, UTF8, extra_len};
 use super::wire::{CentralRecord, Fields, LocalHeader};
 use crate::error::{Error, ErrorKind};
@@ -64,7 +65,7 @@ impl<'a> Added<'a> {
             made_by: MADE_BY.into(),
             fields,
             attributes: ATTRIBUTES.into(),
-            offset: super::rewrite::short(offset, is_far),
+            offset: short(offset, is_far),
             ..CentralRecord::new_zeroed()
         };
         [record.as_bytes(), self.name.as_bytes(), &extra].concat()

@@ -5,6 +5,7 @@ mod check;
 mod deflate;
 mod directory;
 mod extra;
+mod fields;
 mod new;
 mod reader;
 mod rewrite;

@@ -10,7 +10,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::check::is_long;
 use super::deflate::{Sums, deflate_to, search_of};
 use super::extra::with_zip64;
-use super::rewrite::short;
+use super::fields::short;
 use super::wire::{CentralRecord, EndOfDirectory, Fields, LocalHeader, Zip64End, Zip64Locator};
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};

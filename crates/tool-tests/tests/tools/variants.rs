@@ -206,7 +206,7 @@ fn nothing_is_made_of_what_is_no_wheel() {
         fails(&place, &[&line[..], &["-p", property, "-o", "out"]].concat(), "expected");
     }
     assert!(!place.path("out").exists());
-    // Other wheels are no fault, and have properties that they could declare.
+    // Other wheels are right, and have properties that they could declare.
     place.put(WHEEL, wheel(&["hip.o"]));
     assert_eq!(check(&place, &[WHEEL]), (Some(0), Vec::new()));
     let shown = place.run(tool("offload"), &["variant", "show", WHEEL]);
