@@ -35,6 +35,13 @@ pub(crate) fn shrunk(ci: &mut Ci) -> Result {
     ci.may_lack("thinned CUDA libraries: they cannot be downloaded, or there is no pip", end)
 }
 
+/// Variants of published wheels, beside variantlib.
+pub(crate) fn variants(ci: &mut Ci) -> Result {
+    run(command("cargo build --release --quiet --locked -p offload-cli --bin offload"))?;
+    let end = run(command(".ci/variants").arg(ci.workspace.target.join("release")));
+    ci.may_lack("variants of wheels: wheels or variantlib cannot be downloaded", end)
+}
+
 /// Environments of published packages, shrunk for a GPU, read independently.
 pub(crate) fn environment(ci: &mut Ci) -> Result {
     need("zstd", "zstd")?;

@@ -11,8 +11,8 @@ const PAGE: &str = include_str!("explain/codes.md");
 
 /// Explain the code of a finding, and what helps
 ///
-/// Findings of check, match, verify, doctor, kernels --fail-on and diff --fail-on have codes such as targets/missing. Without a
-/// code, lists all.
+/// Findings of check, match, verify, doctor, variant check, kernels --fail-on and diff --fail-on have codes such as
+/// targets/missing. Without a code, lists all.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The code of a finding

@@ -35,6 +35,7 @@ mod size;
 mod suggest;
 mod thin;
 mod unbundle;
+mod variant;
 mod verify;
 mod why;
 mod wrap;

@@ -355,8 +355,17 @@ impl File {
         question: &'a Question<'_>,
         input: &'a Input,
     ) -> impl Iterator<Item = (usize, &'a Selection)> {
+        self.asked_of(&self.answers, question, input)
+    }
+
+    fn asked_of<'a>(
+        &'a self,
+        answers: &'a [Selection],
+        question: &'a Question<'_>,
+        input: &'a Input,
+    ) -> impl Iterator<Item = (usize, &'a Selection)> {
         let is_pack = self.summary.format == FileFormat::Kpack;
-        let gpus = question.gpus.iter().zip(&self.answers).enumerate();
+        let gpus = question.gpus.iter().zip(answers).enumerate();
         let asked = gpus.filter(move |(_, (gpu, answers))| {
             input.is_named()
                 || answers.concerns(&self.units, gpu)
@@ -371,6 +380,13 @@ impl File {
     fn is_pack_in(&self, input: &Input) -> bool {
         let is_pack = self.summary.format == FileFormat::Kpack;
         is_pack && input.is_in_package() && !input.is_named() && !self.is_damaged()
+    }
+
+    /// Adds it to others under its name, for the GPUs of another question than the one it was read for.
+    pub(crate) fn judge_in(&self, set: &mut FileSet, question: &Question<'_>, input: &Input) {
+        let gpus = question.gpus.iter();
+        let answers: Vec<_> = gpus.map(|gpu| device_select::select(&self.units, gpu)).collect();
+        set.add(input.name(), &self.units, self.asked_of(&answers, question, input));
     }
 
     /// Returns whether something is wrong with its containers.

@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::{
     add, advice, bundle, check, completions, compress, decompress, doctor, explain, extract,
     fatbin, gpus, help, kernels, link, ls, manual, match_gpu, native, pack, packs, remove, replace,
-    report as page, shrink, size, thin, unbundle, verify, why, wrap,
+    report as page, shrink, size, thin, unbundle, variant, verify, why, wrap,
 };
 use tool_kit::help::{Group, More, template};
 use tool_kit::{Outcome, arguments, report, style};
@@ -92,6 +92,7 @@ commands! {
     Decompress "decompress" decompress: "Decompress and check bundles, offload binaries and fatbinaries";
     Split "split" packs::split: "Move device code of HIP from libraries to kernel packs";
     Join "join" packs::join: "Move device code from kernel packs into their library";
+    Variant "variant" variant: "Show, check, make, split and index variants of wheels";
     "Link":
     Link "link" link: "Link device code of objects, and register it in one object";
     Wrap "wrap" wrap: "Wrap device images in a module that registers them at run time";

@@ -126,6 +126,7 @@ mod support;
 mod tally;
 #[cfg(feature = "files")]
 mod unit;
+mod variant;
 #[cfg(feature = "files")]
 mod wanted;
 #[cfg(feature = "files")]
@@ -186,6 +187,7 @@ pub use support::Support;
 pub use tally::{CodeKind, CodeSizes, Tally};
 #[cfg(feature = "files")]
 pub use unit::Unit;
+pub use variant::{VariantValue, driver_of_cuda};
 pub use vendor::Vendor;
 #[cfg(feature = "files")]
 pub use wanted::{Fate, Wanted};

@@ -17,6 +17,7 @@ use crate::rewrite::{
     Original, Replacement, RewriteOptions, Rewritten, changes_deb, changes_tar, rewrite_deb,
     rewrite_tar,
 };
+use crate::variant::VariantMetadata;
 use crate::visitor::Visitor;
 use crate::walk::walk;
 use crate::wheel::{WheelEdit, check_wheel, read_record};
@@ -158,6 +159,7 @@ pub struct PackageEdit<'z> {
     findings: Vec<Finding>,
     new: Vec<(usize, NewContents)>,
     removed: Vec<usize>,
+    variant: Option<VariantMetadata>,
 }
 
 /// A reader of a member, which hashes it if `RECORD` has a hash of it.
@@ -201,7 +203,8 @@ impl<'z> PackageEdit<'z> {
             }
             _ => (None, zip.check(&mut reader)?),
         };
-        Ok(PackageEdit { zip, record, findings, new: Vec::new(), removed: Vec::new() })
+        let (new, removed) = (Vec::new(), Vec::new());
+        Ok(PackageEdit { zip, record, findings, new, removed, variant: None })
     }
 
     /// Returns what is wrong with the package.
@@ -248,11 +251,17 @@ impl<'z> PackageEdit<'z> {
         self.removed.push(index);
     }
 
+    /// Makes a wheel a variant, as [`WheelEdit::variant`] does.
+    pub fn set_variant(&mut self, metadata: VariantMetadata) {
+        self.variant = Some(metadata);
+    }
+
     /// Lays out the new package, of a wheel with its records, a build tag, and without signatures if that is allowed.
     ///
     /// # Errors
     ///
-    /// Errors of [`WheelEdit::plan`] and [`ZipEdit::plan`]; [`Refused`](ErrorKind::Refused) for a build tag of another zip file.
+    /// Errors of [`WheelEdit::plan`] and [`ZipEdit::plan`]; [`Refused`](ErrorKind::Refused) for a build tag or a variant of another zip
+    /// file.
     pub fn plan(
         self,
         reader: impl ReadSeek,
@@ -266,10 +275,16 @@ impl<'z> PackageEdit<'z> {
             if let Some(tag) = build_tag {
                 edit.build_tag(tag);
             }
+            if let Some(metadata) = &self.variant {
+                edit.variant(metadata);
+            }
             return edit.drop_signature(drops_signature).plan(reader);
         }
         if build_tag.is_some() {
             return Err(Error::refused("a build tag is for wheels"));
+        }
+        if self.variant.is_some() {
+            return Err(Error::refused("variants are wheels"));
         }
         let mut edit = ZipEdit::new(self.zip);
         self.new.into_iter().for_each(|(index, contents)| _ = edit.replace(index, contents));

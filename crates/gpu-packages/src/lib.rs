@@ -56,6 +56,7 @@
 //! - [`ZipEdit`] does so for other zip files.
 //! - [`PackageEdit`] takes either, and compares members with `RECORD` while they are read. [`PackageForm`] tells what a file is.
 //! - [`rewrite_tar`] and [`rewrite_deb`] replace members of tar files and Debian packages, which are compressed again as they were ([`Compression`]).
+//! - [`VariantMetadata`] is what a variant of a wheel declares (PEP 825, a draft).
 //! - [`Record`] changes the text of a `RECORD`; [`InstalledList`] corrects any list of installed files, conda's too,
 //!   and [`InstalledNotes`] make it safe to interrupt.
 //!
@@ -118,6 +119,7 @@ mod rewrite;
 mod rpm;
 mod tar;
 mod text;
+mod variant;
 mod verify;
 mod visitor;
 mod walk;
@@ -148,10 +150,11 @@ pub use path::{MemberPath, unsafe_name};
 pub use record::{Record, Row};
 pub use rewrite::{Original, Replacement, RewriteOptions, Rewritten, rewrite_deb, rewrite_tar};
 pub use tar::{TarKind, TarMember, TarReader};
+pub use variant::{MAX_VARIANT_JSON, VariantMetadata, VariantProperties, VariantSchema};
 pub use verify::{Verified, verify, verify_with};
 pub use visitor::Visitor;
 pub use walk::{ZipWalker, walk};
-pub use wheel::{WheelEdit, check_wheel, dist_info, read_record};
+pub use wheel::{WheelEdit, check_wheel, dist_info, read_record, variant_json};
 pub use wheel_name::WheelName;
 pub use zip::{NewContents, NewZip, Rewrite, Storing, Zip, ZipEdit, ZipMember, ZipMemberReader};
 

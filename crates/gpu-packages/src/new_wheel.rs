@@ -4,6 +4,7 @@ use std::io::{Read, Seek, Write};
 use std::num::NonZeroUsize;
 
 use crate::error::Error;
+use crate::record::quoted;
 use crate::zip::{NewZip, Storing};
 
 /// A wheel in the making: a [`NewZip`] that ends with the `RECORD` of its members.
@@ -88,14 +89,5 @@ impl<W: Write + Seek> NewWheel<W> {
         let (bytes, size) = (text.as_bytes(), text.len() as u64);
         self.zip.add(&name, MODE, bytes, size, Storing::Deflated(LEVEL), NonZeroUsize::MIN)?;
         self.zip.finish()
-    }
-}
-
-/// Returns a field of a CSV row, in quotes where it needs these.
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\r', '\n']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
     }
 }

@@ -40,6 +40,8 @@ pub struct Record {
     by_path: Option<ByPath>,
     /// By the index of the row.
     changes: BTreeMap<usize, Change>,
+    /// New rows, with line ends.
+    added: Vec<u8>,
 }
 
 /// The rows in the order of the hashes of their paths. A search reads no row of another path, however long that is: the key of the
@@ -221,7 +223,8 @@ impl Record {
             rows.extend(row.map(|_| at..end));
             at = end;
         }
-        Ok(Record { text: text.to_vec(), rows, by_path: None, changes: BTreeMap::new() })
+        let (text, changes) = (text.to_vec(), BTreeMap::new());
+        Ok(Record { text, rows, by_path: None, changes, added: Vec::new() })
     }
 
     /// Returns the number of bytes of the text.
@@ -292,6 +295,15 @@ impl Record {
         indices.len()
     }
 
+    /// Adds the row of a file that no row lists, as the last one.
+    pub fn add(&mut self, path: &str, size: u64, hash: &Hash) {
+        let end = if self.text.ends_with(b"\r\n") { "\r\n" } else { "\n" };
+        let before = if self.text.is_empty() || self.text.ends_with(b"\n") { "" } else { end };
+        let before = if self.added.is_empty() { before } else { "" };
+        let row = format!("{before}{},{hash},{size}{end}", quoted(path));
+        self.added.extend_from_slice(row.as_bytes());
+    }
+
     /// Returns the numbers of the rows of a path, if there are any.
     fn rows_of(&mut self, path: &[u8]) -> Vec<usize> {
         let Record { text, rows, by_path, .. } = self;
@@ -340,7 +352,17 @@ impl Record {
             }
         }
         out.extend_from_slice(rest);
+        out.extend_from_slice(&self.added);
         out
+    }
+}
+
+/// Returns a field of a CSV row, in quotes where it needs these.
+pub(crate) fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\r', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
     }
 }
 

@@ -7,8 +7,10 @@ use std::num::NonZeroUsize;
 use byte_parts::{ReadSeek, Source};
 
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
+use crate::hash::Algorithm;
 use crate::path::{MemberPath, Shown};
 use crate::record::{Record, compare_record};
+use crate::variant::{VARIANT_JSON, VariantMetadata};
 use crate::wheel_name::check_build;
 use crate::zip::{NewContents, Rewrite, Zip, ZipEdit, ZipMember};
 
@@ -43,6 +45,15 @@ pub fn dist_info(zip: &Zip) -> Option<&[u8]> {
     let mut found = dist_infos(zip).into_keys();
     let first = found.next()?;
     found.next().is_none().then_some(first)
+}
+
+/// Returns the index of the `variant.json` of a wheel, if it has one.
+#[must_use]
+pub fn variant_json(zip: &Zip) -> Option<usize> {
+    let mut name = dist_info(zip)?.to_vec();
+    name.push(b'/');
+    name.extend_from_slice(VARIANT_JSON.as_bytes());
+    zip.find(&name)
 }
 
 /// Returns the names in the root that end with `.dist-info`, each with whether it has a file `INSTALLER`.
@@ -169,6 +180,7 @@ pub struct WheelEdit<'z> {
     changed: Vec<(usize, NewContents)>,
     removed: BTreeSet<usize>,
     build: Option<String>,
+    variant: Option<String>,
     drops_signature: bool,
     directory: &'z [u8],
     record: usize,
@@ -188,6 +200,7 @@ impl<'z> WheelEdit<'z> {
             changed: Vec::new(),
             removed: BTreeSet::new(),
             build: None,
+            variant: None,
             drops_signature: false,
             directory,
             record,
@@ -211,6 +224,13 @@ impl<'z> WheelEdit<'z> {
     /// Sets the build tag in the file `WHEEL`. [`WheelName::with_build`](crate::WheelName::with_build) gives the file name with it.
     pub fn build_tag(&mut self, build: impl Into<String>) -> &mut Self {
         self.build = Some(build.into());
+        self
+    }
+
+    /// Makes the wheel a variant: sets its file `variant.json`, also in the place of another one.
+    /// [`WheelName::with_label`](crate::WheelName::with_label) gives the file name with the label.
+    pub fn variant(&mut self, metadata: &VariantMetadata) -> &mut Self {
+        self.variant = Some(metadata.to_json());
         self
     }
 
@@ -238,7 +258,8 @@ impl<'z> WheelEdit<'z> {
     pub fn plan(&self, reader: impl ReadSeek) -> Result<Rewrite, Error> {
         let mut source = Source::with_len(reader, self.zip.file_len());
         let mut edit = self.edit.clone();
-        if self.changed.is_empty() && self.removed.is_empty() && self.build.is_none() {
+        let has_texts = self.build.is_some() || self.variant.is_some();
+        if self.changed.is_empty() && self.removed.is_empty() && !has_texts {
             return edit.plan_source(&mut source);
         }
         let text = read_member(self.zip, self.record, source.reader(), MAX_RECORD)?;
@@ -247,6 +268,20 @@ impl<'z> WheelEdit<'z> {
         if let Some(build) = &self.build {
             check_build(build)?;
             changed.push(self.with_build(build, &mut source)?);
+        }
+        if let Some(json) = &self.variant {
+            match variant_json(self.zip) {
+                Some(index) => changed.push((index, self.stored_as(index, json.as_bytes())?)),
+                None => {
+                    let contents = NewContents::deflate(json.as_bytes(), 6, NonZeroUsize::MIN)?;
+                    let directory = std::str::from_utf8(self.directory).map_err(|_| {
+                        Error::refused("expected a .dist-info directory with a name in UTF-8")
+                    })?;
+                    let name = format!("{directory}/{VARIANT_JSON}");
+                    record.add(&name, contents.size(), &contents.hash(Algorithm::Sha256)?);
+                    edit.add(&name, contents);
+                }
+            }
         }
         for index in self.signatures() {
             if !self.drops_signature {

@@ -74,6 +74,21 @@ impl WheelName {
         Ok(WheelName { build: Some(build.to_owned()), ..self })
     }
 
+    /// Returns the name with the label of a variant, in the place of the one that it has; without one for `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](ErrorKind::Malformed) unless the label is of `a` to `z`, digits, `_` and `.`.
+    pub fn with_label(self, label: Option<&str>) -> Result<Self, Error> {
+        if let Some(label) = label.filter(|label| !is_label(label)) {
+            let text = format!(
+                "expected a label of lower-case letters, digits, '_' and '.', found '{label}'"
+            );
+            return Err(Error::new(ErrorKind::Malformed, text));
+        }
+        Ok(WheelName { label: label.map(str::to_owned), ..self })
+    }
+
     /// Returns the name of the distribution, with `_` for `-`.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -125,7 +140,7 @@ fn is_build(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.'))
 }
 
-fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     let is_part = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'_' | b'.');
     !text.is_empty() && text.bytes().all(is_part)
 }

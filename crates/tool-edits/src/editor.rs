@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use device_select::Rule;
 use fat_edit::{EditableFile, NamedImages};
+use gpu_packages::{VariantMetadata, WheelName};
 
 use super::loose::Databases;
 use super::new_images::NewImages;
@@ -61,6 +62,8 @@ pub struct Editor<'a> {
     pub(crate) shrinks: Option<&'a Rule>,
     /// Files of kernel databases and loose images for other GPUs are deleted.
     pub(crate) databases: Option<Databases<'a>>,
+    /// Wheels become this variant.
+    pub(crate) variant: Option<&'a VariantMetadata>,
 }
 
 impl<'a> Editor<'a> {
@@ -80,6 +83,7 @@ impl<'a> Editor<'a> {
             keep: Keep::All,
             shrinks: None,
             databases: None,
+            variant: None,
         }
     }
 
@@ -99,5 +103,27 @@ impl<'a> Editor<'a> {
     #[must_use]
     pub fn with_databases(self, databases: Databases<'a>) -> Self {
         Editor { databases: Some(databases), ..self }
+    }
+    /// Makes wheels a variant: with its metadata, and its label in their names.
+    #[must_use]
+    pub fn with_variant(self, variant: &'a VariantMetadata) -> Self {
+        Editor { variant: Some(variant), ..self }
+    }
+
+    /// Returns whether only wheels can be changed as is wished.
+    pub(crate) fn is_for_wheels(&self) -> bool {
+        self.options.output.build_tag.is_some() || self.variant.is_some()
+    }
+
+    /// Returns the name of a new wheel, with its build tag and the label of its variant.
+    pub(crate) fn new_name(&self, old: &str) -> Result<String, gpu_packages::Error> {
+        let mut name = WheelName::parse(old)?;
+        if let Some(tag) = &self.options.output.build_tag {
+            name = name.with_build(tag)?;
+        }
+        if let Some((label, _)) = self.variant.and_then(|variant| variant.variants().next()) {
+            name = name.with_label(Some(label))?;
+        }
+        Ok(name.to_string())
     }
 }

@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 
 use device_select::{SplitLibrary, Tally};
 use fat_edit::{EditPlan, EditableFile, ErrorKind, survey, survey_closed};
-use gpu_packages::WheelName;
 
 use super::editor::{Editor, Subject};
 use super::loose::{LooseFate, LooseFiles};
@@ -230,7 +229,7 @@ impl<'e> Job<'e> {
     }
 
     fn edit_file(&mut self, named: &Input, opened: Arc<Opened>) -> Result<FileRow, Failure> {
-        if self.editor.options.output.build_tag.is_some() {
+        if self.editor.is_for_wheels() {
             return Err(no_wheel());
         }
         let new = self.editor.images.narrow(opened.permissions());
@@ -309,16 +308,16 @@ impl<'e> Job<'e> {
     /// Returns the new file, and whether it replaces the old one.
     pub(crate) fn output(&self, file: &Input) -> Result<(Name, bool), Failure> {
         let destination = &self.editor.options.output;
-        let target = match &destination.build_tag {
-            // The name of the wheel has the tag as well.
-            Some(tag) if destination.directory(file.path()).is_some() => {
-                let is_wheel = file.path().extension().is_some_and(|extension| extension == "whl");
-                let name = file.path().file_name().filter(|_| is_wheel).ok_or_else(no_wheel)?;
-                let name = WheelName::parse(&name.to_string_lossy());
-                let name = name.and_then(|name| name.with_build(tag)).map_err(|e| e.to_string())?;
-                destination.target(&file.path().with_file_name(name.to_string()))
-            }
-            _ => destination.target(file.path()),
+        let name = if self.editor.is_for_wheels() && destination.directory(file.path()).is_some() {
+            let is_wheel = file.path().extension().is_some_and(|extension| extension == "whl");
+            let name = file.path().file_name().filter(|_| is_wheel).ok_or_else(no_wheel)?;
+            Some(self.editor.new_name(&name.to_string_lossy()).map_err(|e| e.to_string())?)
+        } else {
+            None
+        };
+        let target = match name {
+            Some(name) => destination.target(&file.path().with_file_name(name)),
+            None => destination.target(file.path()),
         };
         let replaces = is_same(file.path(), &target);
         let name = if replaces && file.is_below() { file.output()? } else { Name::Typed(target) };

@@ -184,15 +184,19 @@ impl Job<'_> {
             self.put_zip_member(edited, &mut edit, (zip, at), &name)?;
         }
         edited.check()?;
-        let tag = self.editor.options.output.build_tag.as_deref();
+        let is_for_wheels = self.editor.is_for_wheels();
         match zip.kind() {
             PackageKind::Wheel => edited.members.unopened.lists.clear(),
-            _ if tag.is_some() => return Err(no_wheel()),
+            _ if is_for_wheels => return Err(no_wheel()),
             _ => {}
+        }
+        let tag = self.editor.options.output.build_tag.as_deref();
+        if let Some(variant) = self.editor.variant {
+            edit.set_variant(variant.clone());
         }
         let rewrite =
             edit.plan(reader, tag, self.editor.options.host.drop_signature).map_err(of)?;
-        edited.members.has_other_changes |= tag.is_some();
+        edited.members.has_other_changes |= is_for_wheels;
         edited.members.unlisted.extend(rewrite.unlisted().map(text));
         Ok(rewrite)
     }
@@ -350,7 +354,7 @@ impl Job<'_> {
             PackageForm::Zip(_) => PackageKind::Zip,
         };
         kind.check_edit().map_err(of)?;
-        if self.editor.options.output.build_tag.is_some() {
+        if self.editor.is_for_wheels() {
             return Err(no_wheel());
         }
         // Members are written while others are not read yet.

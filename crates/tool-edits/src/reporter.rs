@@ -144,18 +144,24 @@ impl Reporter for FullReport<'_> {
     }
 }
 
-/// The size that files would have, without any message.
+/// The size that files have, or would have, without any message but errors, if these are wanted.
 #[derive(Debug, Default)]
 pub struct SizeReport {
     /// Bytes of all files; `None` if they are too many for a number.
     pub size: Option<u64>,
     has_failed: bool,
+    says_errors: bool,
 }
 
 impl SizeReport {
     /// Returns the report of no file.
     pub fn new() -> Self {
-        SizeReport { size: Some(0), has_failed: false }
+        SizeReport { size: Some(0), has_failed: false, says_errors: false }
+    }
+
+    /// Returns the report of no file, which says why a file fails.
+    pub fn saying_errors() -> Self {
+        SizeReport { says_errors: true, ..SizeReport::new() }
     }
 }
 
@@ -169,15 +175,23 @@ impl Reporter for SizeReport {
                 }
             }
             Err(Failure::NoCode | Failure::NotConcerned(_)) if !file.is_named() => {}
-            // The edit itself says why.
-            Err(_) => self.has_failed = true,
+            Err(failure) => {
+                self.has_failed = true;
+                if self.says_errors {
+                    failure.print(file.name())?;
+                }
+            }
         }
         Ok(())
     }
 
     fn leave(&mut self, _: &LeftPlace) {}
 
-    fn say(&mut self, _: &Message) {}
+    fn say(&mut self, message: &Message) {
+        if self.says_errors && matches!(message, Message::Error(_)) {
+            message.print();
+        }
+    }
 
     fn fail(&mut self) {
         self.has_failed = true;

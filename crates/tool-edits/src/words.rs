@@ -92,7 +92,7 @@ pub fn unclear(error: &Error, advice: &str) -> String {
 
 /// Returns the answer to an option for wheels alone.
 pub(crate) fn no_wheel() -> Failure {
-    "--build-tag is for wheels".to_owned().into()
+    "build tags and variants are for wheels".to_owned().into()
 }
 
 /// Returns the note about files or members that no option selects.

@@ -57,6 +57,19 @@ impl Page {
         page
     }
 
+    /// Adds a command of a command: its usage, description, arguments and options.
+    fn nested(&mut self, command: &Command) {
+        self.section(command.get_bin_name().unwrap_or(command.get_name()));
+        let long = command.get_long_about().or_else(|| command.get_about());
+        if let Some(long) = long {
+            self.prose(&long.to_string());
+        }
+        for arg in command.get_positionals() {
+            self.item(&values(arg), &words(arg));
+        }
+        self.option_items(command);
+    }
+
     /// Adds the arguments and the options of a command.
     pub fn options(&mut self, command: &Command) {
         let mut arguments = command.get_positionals().peekable();
@@ -65,6 +78,10 @@ impl Page {
             arguments.for_each(|arg| self.item(&values(arg), &words(arg)));
         }
         self.section("Options");
+        self.option_items(command);
+    }
+
+    fn option_items(&mut self, command: &Command) {
         for arg in command.get_arguments().filter(|arg| !arg.is_positional() && !arg.is_hide_set())
         {
             let short = arg.get_short().map(|short| bold(&format!("-{short}")));
@@ -257,6 +274,8 @@ impl Manual<'_> {
         let command = self.command.find_subcommand(name)?;
         let title = format!("{program}-{name}");
         let mut page = Page::of_command(&title, command);
+        let nested = command.get_subcommands().filter(|nested| nested.get_name() != "help");
+        nested.for_each(|nested| page.nested(nested));
         page.options(command);
         page.examples(more);
         page.notes(more);

@@ -1,9 +1,11 @@
 //! Zip files: the central directory, members at random access, and checks.
 
+mod added;
 mod check;
 mod deflate;
 mod directory;
 mod extra;
+mod fields;
 mod new;
 mod reader;
 mod rewrite;

@@ -10,20 +10,20 @@ use zerocopy::{FromZeros, IntoBytes};
 use super::check::is_long;
 use super::deflate::{Sums, deflate_to, search_of};
 use super::extra::with_zip64;
-use super::rewrite::short;
+use super::fields::short;
 use super::wire::{CentralRecord, EndOfDirectory, Fields, LocalHeader, Zip64End, Zip64Locator};
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher};
 use crate::path::Shown;
 
 /// The first of January 1980, the earliest time that a zip file can have: the same contents give the same file.
-const TIME: u32 = 1 << 21 | 1 << 16;
+pub(super) const TIME: u32 = 1 << 21 | 1 << 16;
 
 /// Names are UTF-8.
-const UTF8: u16 = 1 << 11;
+pub(super) const UTF8: u16 = 1 << 11;
 
 /// Made by a Unix system, with version 4.5 of the specification.
-const MADE_BY: u16 = 3 << 8 | 45;
+pub(super) const MADE_BY: u16 = 3 << 8 | 45;
 
 /// The form in which a member is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,6 +227,6 @@ impl<W: Write + Seek> NewZip<W> {
 }
 
 /// Returns the size of extra fields that hold a few numbers.
-fn extra_len(extra: &[u8]) -> zerocopy::little_endian::U16 {
+pub(super) fn extra_len(extra: &[u8]) -> zerocopy::little_endian::U16 {
     u16::try_from(extra.len()).unwrap_or(0).into()
 }

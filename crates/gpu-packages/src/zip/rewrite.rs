@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{Read, Seek, Write};
 
 use byte_parts::{Parts, ReadSeek, Source, internal};
-use zerocopy::little_endian::{U16, U32};
+use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, IntoBytes};
 
+use super::added::Added;
 use super::check::{Placed, is_long};
 use super::deflate::NewContents;
-use super::deflate::SEARCH;
 use super::extra::{self, IN_EXTRA};
-use super::wire::{END, EndOfDirectory, Fields, LOCATOR, Zip64End, Zip64Locator};
-use super::{DESCRIPTOR, Zip, ZipMember};
+use super::fields::short;
+use super::wire::{END, EndOfDirectory, LOCATOR, Zip64End, Zip64Locator};
+use super::{Zip, ZipMember};
 use crate::error::{Error, ErrorKind};
 use crate::path::Shown;
 
@@ -25,6 +26,7 @@ pub struct ZipEdit<'z> {
     zip: &'z Zip,
     new: BTreeMap<usize, NewContents>,
     removed: BTreeSet<usize>,
+    added: Vec<(String, NewContents)>,
 }
 
 /// A new zip file that is laid out: ranges of the old one, which is input 0 of its [`parts`](Self::parts), and new bytes.
@@ -93,7 +95,7 @@ impl<'z> ZipEdit<'z> {
     /// Starts an edit.
     #[must_use]
     pub fn new(zip: &'z Zip) -> Self {
-        ZipEdit { zip, new: BTreeMap::new(), removed: BTreeSet::new() }
+        ZipEdit { zip, new: BTreeMap::new(), removed: BTreeSet::new(), added: Vec::new() }
     }
 
     /// Replaces the contents of a member.
@@ -108,13 +110,19 @@ impl<'z> ZipEdit<'z> {
         self
     }
 
+    /// Adds a regular file after the last member, with the permissions 644 of Unix.
+    pub fn add(&mut self, name: &str, contents: NewContents) -> &mut Self {
+        self.added.push((name.to_owned(), contents));
+        self
+    }
+
     /// Lays out the new file. Reads local headers, no contents.
     ///
     /// # Errors
     ///
     /// [`Refused`](ErrorKind::Refused) if members overlap, have other local headers than the central directory says, or
     /// bytes belong to no member; if a changed member is encrypted, is compressed by a method other than deflate, or
-    /// shares its name with another. Errors of the reader.
+    /// shares its name with another; if an added one does. Errors of the reader.
     pub fn plan(&self, reader: impl ReadSeek) -> Result<Rewrite, Error> {
         self.plan_source(&mut Source::with_len(reader, self.zip.len))
     }
@@ -131,7 +139,7 @@ impl<'z> ZipEdit<'z> {
             copied: count - (changed + self.removed.len()),
             unlisted: Vec::new(),
         };
-        if self.new.is_empty() && self.removed.is_empty() {
+        if self.new.is_empty() && self.removed.is_empty() && self.added.is_empty() {
             return Ok(rewrite);
         }
         let layout = zip.layout(source)?;
@@ -177,14 +185,22 @@ impl<'z> ZipEdit<'z> {
             }
         }
         parts.push_input(0, at..zip.directory_at);
+        let mut added = Vec::new();
+        for (name, contents) in &self.added {
+            let member = Added::new(name, contents)?;
+            added.extend(member.central_record(from_base(parts.size())?));
+            parts.push_vec(member.local_header());
+            parts.append(&contents.data);
+        }
         let directory_at = parts.size();
-        let mut directory = Vec::with_capacity(zip.directory_size);
-        let mut kept = 0u64;
+        let mut directory = Vec::with_capacity(zip.directory_size + added.len());
+        let mut kept = self.added.len() as u64;
         for (index, member) in zip.members.iter().enumerate() {
             let Some(&offset) = offsets.get(&index) else { continue };
             kept += 1;
             directory.extend(zip.central_record(member, offset, self.new.get(&index))?);
         }
+        directory.extend(added);
         let directory_size = directory.len() as u64;
         parts.push_vec(directory);
         let ends = zip.ends(kept, directory_size, from_base(directory_at)?);
@@ -198,6 +214,14 @@ impl<'z> ZipEdit<'z> {
         let mut names: HashMap<&[u8], usize> = HashMap::new();
         for member in &zip.members {
             *names.entry(&member.name).or_default() += 1;
+        }
+        for (name, _) in &self.added {
+            let count = names.entry(name.as_bytes()).or_default();
+            *count += 1;
+            if *count > 1 {
+                let text = "expected the name of no other member of a member that is added";
+                return Err(Error::refused(text).while_reading(Shown(name.as_bytes())));
+            }
         }
         for index in self.new.keys().chain(&self.removed) {
             let Some(member) = zip.members.get(*index) else {
@@ -222,40 +246,6 @@ impl<'z> ZipEdit<'z> {
             }
         }
         Ok(())
-    }
-}
-
-/// Returns the numbers of a record: in 32 bits, or the marker for the extra field.
-pub(super) fn short(value: u64, is_in_extra: bool) -> U32 {
-    if is_in_extra { IN_EXTRA } else { u32::try_from(value).unwrap_or(IN_EXTRA) }.into()
-}
-
-impl Fields {
-    /// Raises the version that is needed to read the member to the version of zip64.
-    fn need_zip64(&mut self) {
-        if self.version.get() & 0xff < 45 {
-            self.version.set(45);
-        }
-    }
-
-    /// Describes new contents, whose sizes may be in the extra field.
-    fn set_contents(
-        &mut self,
-        contents: &NewContents,
-        is_size_in_extra: bool,
-        is_stored_in_extra: bool,
-    ) {
-        self.flags &= !U16::from(DESCRIPTOR);
-        if contents.method == 8 {
-            self.flags = self.flags & !U16::from(SEARCH) | U16::from(contents.search);
-        }
-        self.method = contents.method.into();
-        self.crc32 = contents.crc32.into();
-        self.stored_size = short(contents.stored_size(), is_stored_in_extra);
-        self.size = short(contents.size, is_size_in_extra);
-        if is_size_in_extra || is_stored_in_extra {
-            self.need_zip64();
-        }
     }
 }
 

@@ -20,6 +20,7 @@ mod properties;
 mod read;
 mod records;
 mod rules;
+mod variant;
 
 use std::io::{Cursor, Read};
 use std::ops::Range;

@@ -134,10 +134,31 @@ fn documents_have_the_fields_of_their_schemas() {
     check("gpus", &["gpus"]);
     check("link", &["link", "--print-plan", "hip.o", "libhip.a"]);
     check("ls", &["ls", "none", "hip.o"]);
+    let kernels = fs::read(data("kernels.hipfb")).unwrap();
+    let wheel = packages::zip(&packages::wheel(&[("kernels.hipfb", &kernels)]), &Around::default());
+    fs::write(at("foo-1.0-py3-none-any.whl"), wheel).unwrap();
+    let split = offload(&["variant", "split", &at("foo-1.0-py3-none-any.whl"), "-o", &at("dist")]);
+    assert!(split.status.success());
+    fs::rename(
+        at("dist/foo-1.0-py3-none-any-gfx90a.whl"),
+        at("dist/foo-1.0-py3-none-any-wrong.whl"),
+    )
+    .unwrap();
+    check("variant-show", &["variant", "show", &at("dist")]);
+    check("variant-check", &["variant", "check", &at("dist")]);
     assert!(documents > 200, "{documents}");
     // Each schema is for a command here.
     let tested: BTreeSet<&str> = COMMANDS.iter().map(|(name, _)| *name).collect();
-    let others = ["extract", "unbundle", "bundle", "gpus", "link", "doctor"];
+    let others = [
+        "extract",
+        "unbundle",
+        "bundle",
+        "gpus",
+        "link",
+        "doctor",
+        "variant-show",
+        "variant-check",
+    ];
     for entry in fs::read_dir(root().join("docs/schema")).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let name = name.trim_end_matches(".json");
@@ -161,8 +182,10 @@ fn golden_documents_have_the_fields_of_the_schema() {
 
 /// Returns the codes in the sources: texts such as `"size/budget"`.
 fn codes_in_sources() -> BTreeSet<String> {
-    let groups =
-        ["targets", "size", "kernel", "diff", "needs", "verify", "package", "edit", "file"];
+    let groups = [
+        "targets", "size", "kernel", "diff", "needs", "variant", "verify", "package", "edit",
+        "file",
+    ];
     let mut codes = BTreeSet::new();
     for crates in ["cli", "tool-kit", "tool-inputs", "tool-edits", "device-code", "offload-check"] {
         let mut files = Vec::new();

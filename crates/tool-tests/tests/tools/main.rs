@@ -74,6 +74,7 @@ mod suggest;
 mod sycl;
 mod threads;
 #[cfg(target_os = "linux")]
+mod variants;
 mod view;
 mod wheels;
 mod why;

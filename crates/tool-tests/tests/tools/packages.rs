@@ -529,9 +529,15 @@ fn wheels_get_a_build_tag() {
     place.succeeds(&["verify", "out"]);
     place.fails(&["thin", name, "-o", "out", "--keep", "gfx1100", "--build-tag", "x"], "build tag");
     fs::write(place.path("hip.o"), hip()).unwrap();
-    place.fails(&[&["thin", "hip.o", "-o", "out"], &tag[..]].concat(), "--build-tag is for wheels");
+    place.fails(
+        &[&["thin", "hip.o", "-o", "out"], &tag[..]].concat(),
+        "build tags and variants are for wheels",
+    );
     fs::write(place.path("a.tar"), packages::tar(&[("hip.o", &hip())])).unwrap();
-    place.fails(&[&["thin", "a.tar", "-o", "out"], &tag[..]].concat(), "--build-tag is for wheels");
+    place.fails(
+        &[&["thin", "a.tar", "-o", "out"], &tag[..]].concat(),
+        "build tags and variants are for wheels",
+    );
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! `offload variant make`: a wheel that declares what it is for.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use device_select::{Support, VariantValue};
+use gpu_packages::{PackageForm, VariantMetadata, VariantProperties, WheelEdit};
+
+use super::code::Code;
+use super::wheel::{Schema, Wheel};
+use tool_inputs::limits::Limits;
+use tool_inputs::package::Package;
+use tool_kit::opened::Opened;
+use tool_kit::output::{Outputs, at};
+use tool_kit::style::{self, HEADING, show};
+use tool_kit::{Outcome, input, report};
+
+/// Make a variant of a wheel
+///
+/// The new wheel has the same files, a variant.json, and the label in its name. Without --property it declares the GPUs for which it
+/// has all code, and those for which it has some.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// A wheel
+    #[arg(value_name = "WHEEL")]
+    file: PathBuf,
+    /// Name the variant so; null is the variant without properties
+    #[arg(long, value_name = "LABEL")]
+    label: String,
+    /// Declare this property, such as "x86_64 :: level :: v3". Repeatable
+    #[arg(short, long = "property", value_name = "PROPERTY")]
+    properties: Vec<String>,
+    /// Write metadata of this form
+    #[arg(long, value_enum, value_name = "FORM", default_value = "pep825")]
+    schema: Schema,
+    /// Write to this directory, created if it does not exist
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// Allow changing a signed wheel; remove its signature
+    #[arg(long)]
+    drop_signature: bool,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+pub(super) fn run(args: &Args) -> io::Result<Outcome> {
+    let wheel = Wheel::open(&args.file, &args.limits)?;
+    let failed = |text: String| at(&args.file, &io::Error::other(text));
+    let mut properties = VariantProperties::default();
+    let mut namespaces = BTreeSet::new();
+    for property in &args.properties {
+        properties.add_text(property).map_err(|error| failed(error.to_string()))?;
+    }
+    if args.properties.is_empty() {
+        let code = Code::read(&wheel, false, &args.limits)?;
+        if code.is_damaged {
+            return Err(failed(
+                "some of its device code could not be read: see `offload verify`".to_owned(),
+            ));
+        }
+        let justified = justified(&code, &args.limits);
+        namespaces = justified.iter().map(VariantValue::namespace).collect();
+        if args.label != NULL {
+            declare(&mut properties, &justified).map_err(failed)?;
+        }
+        if properties.is_empty() && args.label != NULL {
+            let text =
+                "its code justifies no property: --property declares one, and --label null none";
+            return Err(failed(text.to_owned()));
+        }
+    }
+    let metadata = VariantMetadata::new(&args.label, properties)
+        .map(|metadata| metadata.with_namespaces(namespaces))
+        .and_then(|metadata| metadata.with_schema(args.schema.into()))
+        .map_err(|error| failed(error.to_string()))?;
+    let mut out = style::stdout();
+    let (path, _) = write(&wheel, &metadata, (&args.output, args.drop_signature), &args.limits)?;
+    let declared = metadata.get(&args.label).filter(|properties| !properties.is_empty());
+    let declared = declared.map_or_else(|| "no properties".to_owned(), ToString::to_string);
+    show!(out, "{HEADING}{}{HEADING:#}  {declared}", input::display(&path))?;
+    out.flush()?;
+    Ok(Outcome::Clean)
+}
+
+/// The label of the variant that is compatible with every system.
+pub(super) const NULL: &str = "null";
+
+/// Returns the properties of GPUs for which there is code. GPUs that have some only get a note.
+pub(super) fn justified(code: &Code, limits: &Limits) -> Vec<VariantValue> {
+    let mut justified = Vec::new();
+    for value in code.values() {
+        let (support, words) = code.answer(&value, limits);
+        match support {
+            Support::Yes => justified.push(value),
+            Support::Partly => {
+                report::note(&format_args!("{value}: {words}"));
+                justified.push(value);
+            }
+            _ => report::note(&format_args!("{value} is not declared: the wheel {words}")),
+        }
+    }
+    justified
+}
+
+/// Adds properties of GPUs.
+pub(super) fn declare<'v>(
+    properties: &mut VariantProperties,
+    values: impl IntoIterator<Item = &'v VariantValue>,
+) -> Result<(), String> {
+    let mut values = values.into_iter();
+    values.try_for_each(|value| {
+        let added = properties.add(value.namespace(), value.feature(), &value.value());
+        added.map_err(|error| error.to_string())
+    })
+}
+
+/// Writes a wheel with these metadata and its other files as they are; returns its path and its size in bytes.
+pub(super) fn write(
+    wheel: &Wheel,
+    metadata: &VariantMetadata,
+    (directory, drops_signature): (&Path, bool),
+    limits: &Limits,
+) -> io::Result<(PathBuf, u64)> {
+    let failed = |error: io::Error| at(&wheel.path, &error);
+    let opened = Arc::new(Opened::new(&wheel.path, limits.max_input).map_err(failed)?);
+    let package = Package::of(&opened).map_err(failed)?;
+    let Some(PackageForm::Zip(zip)) = package.map(|package| package.form) else {
+        return Err(failed(io::Error::other("expected a wheel, found no zip file")));
+    };
+    let label = metadata.variants().next().map(|(label, _)| label);
+    let planned = WheelEdit::new(&zip).and_then(|mut edit| {
+        edit.variant(metadata).drop_signature(drops_signature).plan(opened.reader())
+    });
+    let rewrite = planned.map_err(|error| failed(io::Error::other(error)))?;
+    let name = wheel.name.clone().with_label(label);
+    let name = name.map_err(|error| failed(io::Error::other(error)))?.to_string();
+    let mut outputs = Outputs::default();
+    let file = outputs.make_directory(directory)?.file(&name);
+    outputs.write(&file, opened.permissions().into(), |out| {
+        rewrite.write_to(&opened.file, &mut *out).map_err(io::Error::other)?;
+        opened.check()
+    })?;
+    outputs.commit()?;
+    Ok((directory.join(name), rewrite.size()))
+}

@@ -1,0 +1,214 @@
+//! Variants of wheels, and what they declare.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use samples::packages::{self, Around};
+use serde_json::Value;
+
+use crate::common::place::Place;
+use crate::common::{data, stdout, tool};
+
+const WHEEL: &str = "foo-1.0-py3-none-any.whl";
+
+/// Returns a wheel with these samples.
+fn wheel(samples: &[&str]) -> Vec<u8> {
+    let files: Vec<_> =
+        samples.iter().map(|name| (format!("foo/{name}"), fs::read(data(name)).unwrap())).collect();
+    let files: Vec<_> = files.iter().map(|(name, bytes)| (&**name, &**bytes)).collect();
+    packages::zip(&packages::wheel(&files), &Around::default())
+}
+
+/// Returns a place with the variants of a wheel for AMD's GPUs.
+fn split() -> Place {
+    let place = Place::new();
+    place.put(WHEEL, wheel(&["kernels.hipfb"]));
+    place.run(tool("offload"), &["variant", "split", WHEEL, "-o", "dist"]);
+    place
+}
+
+/// Checks something; returns the exit status, and the codes of all findings.
+fn check(place: &Place, arguments: &[&str]) -> (Option<i32>, Vec<String>) {
+    let output =
+        place.try_run(tool("offload"), &[&["variant", "check", "--json"], arguments].concat());
+    let document: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let findings = document["findings"].as_array().unwrap();
+    let text = |one: &Value| format!("{} {}", one["level"], one["code"]).replace('"', "");
+    (output.status.code(), findings.iter().map(text).collect())
+}
+
+fn fails(place: &Place, arguments: &[&str], expected: &str) {
+    let output = place.try_run(tool("offload"), arguments);
+    let said = crate::common::stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+    assert!(said.contains(expected), "{arguments:?}: {said}");
+}
+
+fn member(wheel: &Path, name: &str) -> String {
+    let mut archive = zip::ZipArchive::new(fs::File::open(wheel).unwrap()).unwrap();
+    let mut text = String::new();
+    archive.by_name(name).unwrap().read_to_string(&mut text).unwrap();
+    text
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_wheel_is_split_for_each_gpu_and_the_index_is_their_union() {
+    let place = split();
+    let labels = ["gfx1030", "gfx90a", "null"];
+    let expected = labels.map(|label| format!("foo-1.0-py3-none-any-{label}.whl"));
+    assert_eq!(names(&place.path("dist")), expected);
+    for (name, label) in expected.iter().zip(labels) {
+        let json = member(&place.path("dist").join(name), "foo-1.0.dist-info/variant.json");
+        let declared: Value = serde_json::from_str(&json).unwrap();
+        let variant = &declared["variants"][label];
+        if label == "null" {
+            assert_eq!(variant.as_object().unwrap().len(), 0);
+        } else {
+            assert_eq!(variant["amd"]["gfx_arch"], serde_json::json!([label]));
+        }
+        assert_eq!(declared["default-priorities"]["namespace"], serde_json::json!(["amd"]));
+    }
+    place.run(tool("offload"), &["verify", "dist"]);
+    // Each has the code of its GPU, and of no other.
+    let listed = place.run(tool("offload"), &["ls", "dist/foo-1.0-py3-none-any-gfx90a.whl"]);
+    assert!(listed.contains("gfx90a") && !listed.contains("gfx1030"), "{listed}");
+    place.run(tool("offload"), &["variant", "index", "dist", "-o", "dist"]);
+    let index: Value =
+        serde_json::from_slice(&fs::read(place.path("dist/foo-1.0-variants.json")).unwrap())
+            .unwrap();
+    assert!(index["variants"].as_object().unwrap().keys().eq(labels));
+    assert_eq!(check(&place, &["dist"]).0, Some(0));
+}
+
+#[test]
+fn families_have_one_variant() {
+    let place = Place::new();
+    place.put(WHEEL, wheel(&["kernels.hipfb"]));
+    let split = ["variant", "split", WHEEL, "-o", "dist", "--by", "family", "--no-null"];
+    let said = place.run(tool("offload"), &split);
+    assert!(said.contains("gfx9 ") && said.contains("gfx10 "), "{said}");
+    assert!(!names(&place.path("dist")).iter().any(|name| name.contains("null")));
+}
+
+#[test]
+fn wrong_declarations_are_found() {
+    let place = split();
+    let make = |label: &str, property: &str, wheel: &str, out: &str| {
+        let line = ["variant", "make", wheel, "--label", label, "-p", property, "-o", out];
+        place.run(tool("offload"), &line);
+    };
+    for (label, property, expected) in [
+        ("a", "amd :: gfx_arch :: gfx906", (Some(1), "error variant/missing-code")),
+        ("b", "amd :: gfx_arch :: gfx9999", (Some(1), "error variant/unknown-value")),
+        ("c", "nvidia :: sm_arch :: 90a_real", (Some(1), "error variant/unknown-value")),
+        (
+            "d",
+            "nvidia :: cuda_version_lower_bound :: 9.9",
+            (Some(0), "warning variant/unknown-value"),
+        ),
+        ("e", "nvidia :: sm_arch :: 90_real", (Some(1), "error variant/missing-code")),
+    ] {
+        make(label, property, WHEEL, "made");
+        let name = format!("made/foo-1.0-py3-none-any-{label}.whl");
+        let (status, codes) = check(&place, &[&name]);
+        assert_eq!(status, expected.0, "{property}: {codes:?}");
+        assert!(codes.iter().any(|code| code == expected.1), "{property}: {codes:?}");
+    }
+    // No GPU is in these properties.
+    make("v3", "x86_64 :: level :: v3", WHEEL, "made");
+    assert_eq!(check(&place, &["made/foo-1.0-py3-none-any-v3.whl"]), (Some(0), Vec::new()));
+
+    // The label of the file is not the declared one.
+    let (from, to) = ("dist/foo-1.0-py3-none-any-gfx90a.whl", "foo-1.0-py3-none-any-gfx1030.whl");
+    fs::copy(place.path(from), place.path(to)).unwrap();
+    assert_eq!(check(&place, &[to]), (Some(1), vec!["error variant/label".to_owned()]));
+    fs::rename(place.path(to), place.path("foo-1.0-1-py3-none-any.whl")).unwrap();
+    let (status, codes) = check(&place, &["foo-1.0-1-py3-none-any.whl"]);
+    assert_eq!((status, &*codes[0]), (Some(1), "error variant/label"));
+    fs::copy(place.path(WHEEL), place.path("foo-1.0-py3-none-any-x.whl")).unwrap();
+    let (status, codes) = check(&place, &["foo-1.0-py3-none-any-x.whl"]);
+    assert_eq!((status, &*codes[0]), (Some(1), "error variant/label"));
+
+    // One label for two things, and two labels for one.
+    fs::copy(place.path(WHEEL), place.path("foo-1.0-py3-none-linux_x86_64.whl")).unwrap();
+    make("gfx90a", "amd :: gfx_arch :: gfx1030", "foo-1.0-py3-none-linux_x86_64.whl", "dist");
+    make("same", "amd :: gfx_arch :: gfx1030", WHEEL, "dist");
+    let (status, codes) = check(&place, &["dist"]);
+    assert_eq!(status, Some(1));
+    for expected in
+        ["error variant/contradicts", "warning variant/same", "warning variant/undeclared"]
+    {
+        assert!(codes.iter().any(|code| code == expected), "{expected}: {codes:?}");
+    }
+    fails(&place, &["variant", "index", "dist", "-o", "index"], "contradicts");
+    assert!(!place.path("index").exists());
+}
+
+#[test]
+fn an_index_agrees_with_its_wheels() {
+    let place = split();
+    place.run(tool("offload"), &["variant", "index", "dist", "-o", "dist"]);
+    fs::remove_file(place.path("dist/foo-1.0-py3-none-any-gfx90a.whl")).unwrap();
+    let (status, codes) = check(&place, &["dist"]);
+    assert_eq!(status, Some(0));
+    assert!(codes.iter().any(|code| code == "warning variant/contradicts"), "{codes:?}");
+    let index = place.path("dist/foo-1.0-variants.json");
+    let old = fs::read_to_string(&index).unwrap();
+    for (from, to, expected) in [
+        ("\"gfx1030\"\n", "\"gfx1031\"\n", "error variant/contradicts"),
+        ("\"gfx1030\":", "\"other\":", "error variant/contradicts"),
+        ("v0.1.1", "v7", "error variant/form"),
+        ("\"amd\"\n", "\"nvidia\"\n", "error variant/contradicts"),
+    ] {
+        assert!(old.contains(from), "{old}");
+        fs::write(&index, old.replace(from, to)).unwrap();
+        let (status, codes) = check(&place, &["dist"]);
+        assert_eq!(status, Some(1));
+        assert!(codes.iter().any(|code| code == expected), "{to}: {codes:?}");
+    }
+    fs::write(&index, "[").unwrap();
+    assert_eq!(check(&place, &["dist"]), (Some(1), vec!["error file/error".to_owned()]));
+}
+
+#[test]
+fn nothing_is_made_of_what_is_no_wheel() {
+    let place = Place::new();
+    place.put("foo.zip", wheel(&["hip.o"]));
+    place.put("bar-1.0-py3-none-any.whl", b"no zip file");
+    place.put("empty-1.0-py3-none-any.whl", wheel(&["host.o"]));
+    fs::create_dir(place.path("none")).unwrap();
+    fails(&place, &["variant", "show", "foo.zip"], "foo.zip: not a wheel (.whl)");
+    fails(&place, &["variant", "check", "none"], "none: no wheels in it");
+    fails(&place, &["variant", "show", "gone-1-py3-none-any.whl"], "gone-1-py3-none-any.whl");
+    for command in [&["variant", "split"][..], &["variant", "make", "--label", "x"]] {
+        let line = |file| [command, &[file, "-o", "out"]].concat();
+        fails(&place, &line("bar-1.0-py3-none-any.whl"), "expected a wheel, found no zip file");
+        fails(&place, &line("foo.zip"), "expected the file name of a wheel");
+    }
+    fails(
+        &place,
+        &["variant", "split", "empty-1.0-py3-none-any.whl", "-o", "out"],
+        "no device code",
+    );
+    let line = ["variant", "make", "empty-1.0-py3-none-any.whl", "--label", "x", "-o", "out"];
+    fails(&place, &line, "its code justifies no property");
+    for (label, property) in [("Big", "a :: b :: c"), ("null", "a :: b :: c"), ("x", "a :: b")] {
+        let line = ["variant", "make", "empty-1.0-py3-none-any.whl", "--label", label];
+        fails(&place, &[&line[..], &["-p", property, "-o", "out"]].concat(), "expected");
+    }
+    assert!(!place.path("out").exists());
+    // Other wheels are right, and have properties that they could declare.
+    place.put(WHEEL, wheel(&["hip.o"]));
+    assert_eq!(check(&place, &[WHEEL]), (Some(0), Vec::new()));
+    let shown = place.run(tool("offload"), &["variant", "show", WHEEL]);
+    assert!(shown.contains("not a variant") && shown.contains("amd :: gfx_arch :: gfx"), "{shown}");
+}
