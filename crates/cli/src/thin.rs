@@ -161,7 +161,7 @@ impl Thinning<'_> {
         (option, format!("{option} {}{}", typed.join(","), options.collect::<String>()))
     }
 
-    fn decide(&self, subject: &Subject<'_>) -> Result<Wishes, Failure> {
+    pub(crate) fn decide(&self, subject: &Subject<'_>) -> Result<Wishes, Failure> {
         let Thinning { rule, permits, options } = self;
         let contents = subject.contents;
         let images = contents.images();
