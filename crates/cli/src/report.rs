@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let files: Vec<File<'_>> = counted
         .iter()
         .map(|one| {
-            let mut file = File::new(&one.name, &one.accounts).with_tried(&one.also);
+            let mut file = File::new(&one.name, &one.accounts).with_tries(&one.also);
             if let Some(share) = &one.share {
                 file = file.with_share(share);
             }

@@ -99,19 +99,6 @@ pub struct Thin {
     pub refused: Option<String>,
 }
 
-/// What a trial of `offload thin --keep` gave, for a GPU of a file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Tried {
-    /// It would succeed, but the size of the new file is not known: it has to be compressed.
-    #[default]
-    Unknown,
-    /// The file would get smaller by these bytes.
-    Saves(u64),
-    /// It would fail, for this reason.
-    Refused(String),
-}
-
 /// Something that a reader of the page must know, about a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

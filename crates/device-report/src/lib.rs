@@ -39,8 +39,9 @@ mod quote;
 mod report;
 mod thin;
 mod tree;
+mod tries;
 
-pub use data::{Gpu, Node, NodeKind, Note, Thin, Tried};
+pub use data::{Gpu, Node, NodeKind, Note, Thin};
 pub use file::File;
 pub use fold::{MOST_OF_NAME, MOST_ROWS};
 pub use page::write_page;
@@ -48,6 +49,7 @@ pub use quote::Shell;
 pub use report::{MOST_NOTES, Report};
 pub use thin::{MOST_CHOICES, choices};
 pub use tree::MOST_GPUS;
+pub use tries::{Tried, Tries};
 
 /// The code of the README compiles and runs.
 #[cfg(doctest)]

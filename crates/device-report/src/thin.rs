@@ -7,8 +7,9 @@ use device_account::{Account, Amount, apportion};
 use device_select::{Rule, Wanted, is_host};
 use fat_object::{ContainerKind, ImageInfo, PathStep};
 
-use crate::data::{Thin, Tried};
+use crate::data::Thin;
 use crate::file::Part;
+use crate::tries::Tried;
 
 /// The most GPUs of a page, the largest first, for which it says what `offload thin` would remove.
 pub const MOST_CHOICES: usize = 64;
@@ -72,11 +73,14 @@ pub(crate) fn add(
             thin.also.push(gpu);
         }
     }
-    match part.tried.and_then(|tried| tried.get(name)).unwrap_or(&Tried::Unknown) {
+    match part.tries.map(|tries| tries.of(name, decision.go.iter().copied())).unwrap_or_default() {
         Tried::Unknown => thin.saved = None,
-        Tried::Saves(saved) => thin.saved = thin.saved.and_then(|sum| sum.checked_add(*saved)),
+        Tried::Saves(saved) => thin.saved = thin.saved.and_then(|sum| sum.checked_add(saved)),
         Tried::Refused(why) => {
-            thin.refused.get_or_insert_with(|| why.clone());
+            thin.refused.get_or_insert_with(|| match part.path {
+                "" => why,
+                path => format!("{path}: {why}"),
+            });
         }
     }
     let rest = account.size() - sum.stored.min(account.size());

@@ -75,9 +75,8 @@ pub(crate) fn tree(file: &File<'_>, shell: Shell, gpus: &mut Gpus) -> Node {
     let mut node = Node { name, argument, uneditable: file.uneditable.clone(), ..Node::default() };
     if let Some(share) = file.share {
         node.kind = NodeKind::Package;
-        for Part { name, account, stored, .. } in file.parts() {
-            let path = name.strip_prefix(file.name).and_then(|path| path.strip_prefix(':'));
-            node.children.push(member(path.unwrap_or(name), account, stored, gpus));
+        for Part { path, account, stored, .. } in file.parts() {
+            node.children.push(member(path, account, stored, gpus));
         }
         for (name, amount) in &share.rest {
             node.add_kind(name, *amount);

@@ -13,8 +13,11 @@ use crate::planner::Planner;
 use crate::survey::EditableFile;
 use crate::{check, dispatch, kpack, restore};
 
-/// Checks what needs no byte of the file.
-fn check_file(contents: &EditableFile, edit: &Edit) -> Result<(), Problem> {
+fn plan(
+    contents: &EditableFile,
+    input: &mut dyn ReadSeek,
+    edit: &Edit,
+) -> Result<EditPlan, Problem> {
     if let Some(finding) = contents.findings.first()
         && !edit.options.allow_findings
     {
@@ -23,15 +26,6 @@ fn check_file(contents: &EditableFile, edit: &Edit) -> Result<(), Problem> {
     if contents.containers.is_empty() {
         return Err(Problem::no_device_code());
     }
-    Ok(())
-}
-
-fn plan(
-    contents: &EditableFile,
-    input: &mut dyn ReadSeek,
-    edit: &Edit,
-) -> Result<EditPlan, Problem> {
-    check_file(contents, edit)?;
     let mut source = Source::new(input)?;
     if source.len() != contents.size {
         return Err(Problem::input_changed());
@@ -102,35 +96,5 @@ impl EditableFile {
     /// [`Error`] of any kind but [`Write`](crate::ErrorKind::Write).
     pub fn plan<R: Read + Seek>(&self, mut input: R, edit: &Edit) -> Result<EditPlan, Error> {
         Ok(plan(self, &mut input, edit)?)
-    }
-
-    /// Checks whether the containers that an edit would change can be edited, without a look into the file: nothing is decompressed
-    /// or compressed. [`plan`](Self::plan) checks more.
-    ///
-    /// ```
-    /// use fat_edit::{Edit, ErrorKind, survey};
-    /// use fat_object::Options;
-    ///
-    /// let file = std::fs::File::open("../../examples/data/hip-macos.o")?;
-    /// let surveyed = survey(file, &Options::default())?;
-    /// let mut edit = Edit::default();
-    /// edit.remove(1);
-    /// let error = surveyed.check_edit(&edit).unwrap_err();
-    /// assert_eq!(error.kind(), ErrorKind::Unsupported);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a container that cannot be edited,
-    /// [`NoDeviceCode`](crate::ErrorKind::NoDeviceCode), [`NoBundle`](crate::ErrorKind::NoBundle), and
-    /// [`Missing`](crate::ErrorKind::Missing) for an index that the file does not have; the error of the first finding, unless the
-    /// edit allows findings.
-    pub fn check_edit(&self, edit: &Edit) -> Result<(), Error> {
-        check_file(self, edit)?;
-        if self.format != FileFormat::Kpack {
-            Planner::new(self, edit)?.leave_uneditable()?;
-        }
-        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The edit of a file that is planned, and not written.
 
-use fat_edit::{EditableFile, survey};
+use fat_edit::{EditableContainer, EditableFile, survey};
 use fat_object::{ImageInfo, Location};
 use tool_kit::failure::Failure;
 use tool_kit::parallel::Threads;
@@ -45,38 +45,25 @@ impl<'a> Trial<'a> {
         Subject { is_named, is_last: false, contents, file, walk, threads }
     }
 
-    /// Checks whether the containers that an edit would change can be edited.
-    ///
-    /// # Errors
-    ///
-    /// The failure of this edit.
-    pub fn check(&self, wishes: &Wishes) -> Result<(), Failure> {
-        self.contents.check_edit(&wishes.edit).map_err(|error| self.refused(&error, wishes))
-    }
-
     /// Returns the size of the edited file, in bytes; `None` if images leave compressed data, which would have to be compressed again.
     ///
     /// # Errors
     ///
     /// The failure of this edit.
     pub fn size(&self, wishes: &Wishes) -> Result<Option<u64>, Failure> {
-        self.check(wishes)?;
-        let removed = |image: &&ImageInfo| wishes.edit.removes(image.index());
-        let is_compressed = |image: &ImageInfo| {
-            let container = self.contents.container_of(image.index());
-            container.is_some_and(|container| {
-                container.compression().is_some()
-                    || matches!(container.location(), Location::Decompressed(_))
-            })
+        let Trial { file, ref contents, .. } = *self;
+        let removed = contents.images().iter().map(ImageInfo::index);
+        let removed = removed.filter(|index| wishes.edit.removes(*index));
+        let changed = || removed.clone().filter_map(|index| contents.container_of(index));
+        let is_compressed = |container: &EditableContainer| {
+            container.compression().is_some()
+                || matches!(container.location(), Location::Decompressed(_))
         };
-        if self.contents.images().iter().filter(removed).any(is_compressed) {
+        if changed().any(is_compressed) && changed().all(|it| it.uneditable().is_none()) {
             return Ok(None);
         }
-        let plan = self.contents.plan(self.file, &wishes.edit);
-        Ok(Some(plan.map_err(|error| self.refused(&error, wishes))?.size()))
-    }
-
-    fn refused(&self, error: &fat_edit::Error, wishes: &Wishes) -> Failure {
-        refused(error, &NewImages::NONE, &self.contents, wishes)
+        let plan = contents.plan(file, &wishes.edit);
+        let plan = plan.map_err(|error| refused(&error, &NewImages::NONE, contents, wishes))?;
+        Ok(Some(plan.size()))
     }
 }

@@ -1,9 +1,7 @@
 //! What `offload thin` would do to a file, for each of its GPUs.
 
-use std::collections::BTreeMap;
-
 use device_account::Account;
-use device_report::{Tried, choices};
+use device_report::{Tried, Tries, choices};
 use device_select::{Rule, Wanted};
 
 use crate::thin::{Permits, Thinning};
@@ -14,36 +12,39 @@ use tool_kit::failure::Failure;
 use tool_kit::format::ListFormat;
 use tool_kit::parallel::Threads;
 
-/// Tries `offload thin --keep` for each GPU of a file, by its name. Of a member of a package, only whether it can be edited: it would be
-/// compressed again.
-pub(super) fn tries(
-    file: &Input,
-    account: &Account,
-    limits: &Limits,
-    threads: Threads,
-) -> BTreeMap<String, Tried> {
-    let gpus = choices(account);
-    let tried = tries_of(file, &gpus, limits, threads);
-    let tried = tried.unwrap_or_else(|failure| vec![refused(failure); gpus.len()]);
-    gpus.into_iter().map(|(name, _)| name).zip(tried).collect()
+/// Tries `offload thin --keep` for each GPU of a file. Of a member of a package, only whether its images can be edited: other members have
+/// more GPUs, and it would be compressed again.
+pub(super) fn tries(file: &Input, account: &Account, limits: &Limits, threads: Threads) -> Tries {
+    tries_of(file, account, limits, threads)
+        .unwrap_or_else(|failure| Tries::refused(&complaint(failure)))
 }
 
 fn tries_of(
     file: &Input,
-    gpus: &[(String, Wanted)],
+    account: &Account,
     limits: &Limits,
     threads: Threads,
-) -> Result<Vec<Tried>, Failure> {
+) -> Result<Tries, Failure> {
     let walk = file.walk_options(limits)?;
     let options = Options::strict(None, (true, ListFormat::default()), limits);
-    let tried = file.with_reader(limits.max_input, |reader| {
+    file.with_reader(limits.max_input, |reader| {
         let trial = match Trial::new(reader, &walk, &options) {
             Ok(trial) => trial,
             Err(failure) => return Ok(Err(failure)),
         };
         let subject = trial.subject(!file.is_in_package(), threads);
-        let keep = |wanted: &Wanted| {
-            let rule = Rule::keep([wanted.clone()]);
+        let mut tries = Tries::default();
+        if file.is_in_package() {
+            for container in subject.contents.containers() {
+                if let Some(why) = container.refusal() {
+                    let why = format!("{why} (--allow-uneditable leaves it as it is)");
+                    tries = tries.with_uneditable(container.images(), &why);
+                }
+            }
+            return Ok(Ok(tries));
+        }
+        let keep = |wanted: Wanted| {
+            let rule = Rule::keep([wanted]);
             let permits = Permits {
                 is_environment: false,
                 missing: false,
@@ -54,24 +55,25 @@ fn tries_of(
                 uneditable: Uneditable::default(),
             };
             let wishes = Thinning { rule: &rule, permits, options: &options }.decide(&subject)?;
-            if file.is_in_package() {
-                return trial.check(&wishes).map(|()| Tried::Unknown);
-            }
-            let before = subject.contents.size();
-            // What is aligned anew may take more.
-            let saves = |size| Tried::Saves(before.checked_sub(size).unwrap_or(0));
-            Ok(trial.size(&wishes)?.map_or(Tried::Unknown, saves))
+            trial.size(&wishes)
         };
-        Ok(Ok(gpus.iter().map(|(_, wanted)| keep(wanted).unwrap_or_else(refused)).collect()))
-    });
-    tried?
+        for (name, wanted) in choices(account) {
+            let tried = match keep(wanted) {
+                // What is aligned anew may take more.
+                Ok(Some(size)) => {
+                    Tried::Saves(subject.contents.size().checked_sub(size).unwrap_or(0))
+                }
+                Ok(None) => Tried::Unknown,
+                Err(failure) => Tried::Refused(complaint(failure)),
+            };
+            tries = tries.with_gpu(name, tried);
+        }
+        Ok(Ok(tries))
+    })?
 }
 
-/// Returns the first error of a failure. Files without code for a GPU are left out.
-fn refused(failure: Failure) -> Tried {
-    let complaints = match failure {
-        Failure::NotConcerned(_) => return Tried::Unknown,
-        failure => failure.complaints().unwrap_or_else(|error| vec![error.to_string()]),
-    };
-    Tried::Refused(complaints.into_iter().next().unwrap_or_default())
+/// Returns the first error of a failure.
+fn complaint(failure: Failure) -> String {
+    let complaints = failure.complaints().unwrap_or_else(|error| vec![error.to_string()]);
+    complaints.into_iter().next().unwrap_or_else(|| "it fails".to_owned())
 }

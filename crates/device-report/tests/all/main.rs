@@ -16,7 +16,7 @@ use std::path::Path;
 use device_account::{Account, Accountant, Amount, By, PackageShare};
 use device_report::{
     File, MOST_CHOICES, MOST_GPUS, MOST_NOTES, MOST_OF_NAME, Node, NodeKind, Note, Report, Shell,
-    Tried, choices, write_page,
+    Tried, Tries, choices, write_page,
 };
 use fat_object::{Options, walk};
 use samples::bundle;
@@ -106,7 +106,8 @@ fn members_of_a_package_add_up_to_it() {
     assert_eq!(share.members, [5000, 1001]);
     let accounts = [(files[0].to_owned(), hip), (files[1].to_owned(), cuda)];
     let file = File::new("pkg.whl", &accounts).with_share(&share);
-    let report = Report::new(&[file.with_uneditable("a reason".to_owned())], Vec::new(), Shell::Posix);
+    let report =
+        Report::new(&[file.with_uneditable("a reason".to_owned())], Vec::new(), Shell::Posix);
     let [tree] = report.files() else { panic!() };
     check(tree);
     assert_eq!((tree.kind, tree.stored), (NodeKind::Package, 6100));
@@ -216,12 +217,11 @@ fn results_of_trials_are_those_of_the_file() {
     let file = data("hip.o");
     let names: Vec<_> = choices(&account(&file)).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names.len(), 4);
-    let tried = [
-        BTreeMap::from([
-            ("gfx1100".to_owned(), Tried::Saves(7)),
-            ("gfx9-generic".to_owned(), Tried::Refused("a reason".to_owned())),
-        ]),
-        BTreeMap::from([("gfx1100".to_owned(), Tried::Saves(5))]),
+    let tries = [
+        Tries::default()
+            .with_gpu("gfx1100".to_owned(), Tried::Saves(7))
+            .with_gpu("gfx9-generic".to_owned(), Tried::Refused("a reason".to_owned())),
+        Tries::default().with_gpu("gfx1100".to_owned(), Tried::Saves(5)),
     ];
     let results = |file: File<'_>| {
         let report = Report::new(&[file], Vec::new(), Shell::Posix);
@@ -231,17 +231,25 @@ fn results_of_trials_are_those_of_the_file() {
             .collect::<BTreeMap<_, _>>()
     };
     let accounts = ["a", "b"].map(|name| (name.to_owned(), account(&file)));
-    let one = results(File::new("a", &accounts[..1]).with_tried(&tried));
+    let one = results(File::new("a", &accounts[..1]).with_tries(&tries));
     assert_eq!(one["gfx1100"], (Some(7), None));
     assert_eq!(one["gfx9-generic"].1.as_deref(), Some("a reason"));
     assert_eq!(one["gfx906:xnack+"], (None, None));
-    let two = results(File::new("a", &accounts).with_tried(&tried));
+    let two = results(File::new("a", &accounts).with_tries(&tries));
     assert_eq!(two["gfx1100"], (Some(12), None));
     // The sizes of members are not those in their package.
     let paths: [&[u8]; 2] = [b"a", b"b"];
     let share = PackageShare::of(100, None, paths);
-    let package = results(File::new("a", &accounts).with_tried(&tried).with_share(&share));
+    let package = results(File::new("a", &accounts).with_tries(&tries).with_share(&share));
     assert_eq!(package["gfx1100"], (None, None));
+    // The first image is gfx1100.
+    let tries = [Tries::default(), Tries::default().with_uneditable(0..2, "a reason")];
+    let package = results(File::new("pkg", &accounts).with_tries(&tries).with_share(&share));
+    assert_eq!(package["gfx1100"], (None, None));
+    assert_eq!(package["gfx906:xnack+"].1.as_deref(), Some("b: a reason"));
+    let tries = [Tries::refused("damaged")];
+    let file = results(File::new("a", &accounts[..1]).with_tries(&tries));
+    assert!(file.values().all(|(_, why)| why.as_deref() == Some("damaged")), "{file:?}");
 }
 
 #[test]
