@@ -57,12 +57,11 @@ fn tries_of(
             let wishes = Thinning { rule: &rule, permits, options: &options }.decide(&subject)?;
             trial.size(&wishes)
         };
+        let before = subject.contents.size();
         for (name, wanted) in choices(account) {
             let tried = match keep(wanted) {
                 // What is aligned anew may take more.
-                Ok(Some(size)) => {
-                    Tried::Saves(subject.contents.size().checked_sub(size).unwrap_or(0))
-                }
+                Ok(Some(size)) => Tried::Saves(before - size.min(before)),
                 Ok(None) => Tried::Unknown,
                 Err(failure) => Tried::Refused(complaint(failure)),
             };
