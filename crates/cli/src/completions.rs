@@ -57,7 +57,7 @@ fn with_lists(shell: Shell, script: &str) -> String {
         _ => return script.to_owned(),
     };
     let mut pieces = script.split(start);
-    let mut edited = pieces.next().unwrap_or_default().to_owned();
+    let mut edited = pieces.next().unwrap_or(script).to_owned();
     for piece in pieces {
         let (values, rest) = piece.split_once(end).unwrap_or((piece, ""));
         let values = values.replace("\\t''\n", " ").replace("\\t''", "");

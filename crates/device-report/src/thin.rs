@@ -73,7 +73,8 @@ pub(crate) fn add(
             thin.also.push(gpu);
         }
     }
-    match part.tries.map(|tries| tries.of(name, decision.go.iter().copied())).unwrap_or_default() {
+    let removed = || decision.go.iter().copied();
+    match part.tries.map_or(Tried::Unknown, |tries| tries.of(name, removed())) {
         Tried::Unknown => thin.saved = None,
         Tried::Saves(saved) => thin.saved = thin.saved.and_then(|sum| sum.checked_add(saved)),
         Tried::Refused(why) => {

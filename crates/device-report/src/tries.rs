@@ -64,7 +64,7 @@ impl Tries {
         };
         match self.refused.clone().or_else(refused) {
             Some(why) => Tried::Refused(why),
-            None => self.by_gpu.get(gpu).cloned().unwrap_or_default(),
+            None => self.by_gpu.get(gpu).cloned().unwrap_or(Tried::Unknown),
         }
     }
 }
