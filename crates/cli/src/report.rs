@@ -21,8 +21,8 @@ use tool_kit::{Outcome, input};
 /// Write a page of where the bytes of files go: treemap and table
 ///
 /// The page is one HTML file, which loads nothing: open it in a browser, attach it to a ticket, keep it with a build. It shows files, the
-/// libraries in them, their GPUs and the kernels of each as tiles and as rows. Host code and the rest have rows, too: they add up to
-/// the size of the file, as `offload size` counts it. A chosen GPU shows what `offload thin` would remove, and the command line.
+/// libraries in them, their GPUs and the kernels of each as tiles and as rows. Host code and the rest have rows, too: all rows add up to
+/// the size of the file, as `offload size` counts it. Choose a GPU to see what `offload thin` would remove, and the command line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files to read, or directories; - is standard input
