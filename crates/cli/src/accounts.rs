@@ -25,7 +25,7 @@ pub(crate) struct Counted<T = ()> {
     pub(crate) name: String,
     pub(crate) size: u64,
     pub(crate) accounts: Vec<(String, Account)>,
-    /// What else was found, for each account.
+    /// The results of another look into each file, in the order of the accounts.
     pub(crate) also: Vec<T>,
     /// The bytes of the members, if it is a package.
     pub(crate) share: Option<PackageShare>,

@@ -47,7 +47,7 @@ const LISTED: &str = "a-list";
 
 /// Has a script complete each value of lists. Scripts for other shells than these have no values.
 fn with_lists(shell: Shell, script: &str) -> String {
-    // What is before the values, what is after them, and what takes the places of both.
+    // The texts before and after the values, and the texts in their place.
     let (start, end, list) = match shell {
         Shell::Bash => ("compgen -W \"a-list ", "\"", ["_offload_listed \"", "\""]),
         Shell::Zsh => ("(a-list ", ")", ["_sequence compadd - ", ""]),

@@ -81,7 +81,7 @@ pub struct Gpu {
 pub struct Thin {
     /// The GPU, by its position in the list of the report.
     pub gpu: usize,
-    /// Bytes in the file that the removed images have. Of a package, an estimate.
+    /// Bytes in the file that the removed images have; an estimate in packages.
     pub stored: u64,
     /// Their bytes that are not compressed.
     pub plain: u64,

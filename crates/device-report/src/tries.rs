@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use fat_object::ImageInfo;
 
-/// What a trial of `offload thin --keep` gave, for a GPU of a file.
+/// The result of a trial of `offload thin --keep`, for a GPU of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tried {
@@ -18,7 +18,7 @@ pub enum Tried {
     Refused(String),
 }
 
-/// What is known about edits of a file by `offload thin --keep`. Default: nothing.
+/// Known results of `offload thin --keep` for a file. Default: none.
 #[derive(Clone, Debug, Default)]
 pub struct Tries {
     refused: Option<String>,
@@ -28,7 +28,7 @@ pub struct Tries {
 }
 
 impl Tries {
-    /// Returns the results for a file of which any edit fails, for this reason.
+    /// Returns the results for a file that no edit can change, for this reason.
     #[must_use]
     pub fn refused(why: &str) -> Self {
         Tries { refused: Some(why.to_owned()), ..Tries::default() }

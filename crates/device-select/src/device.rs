@@ -147,7 +147,7 @@ impl Device {
         Some(Device { id, alias: None, vendor, open, states, ptx_jit, installed })
     }
 
-    /// Returns the name that was [read](Self::parse), if it is not the target ID: that of a product, its PCI ID, a compute capability.
+    /// Returns the name that was [read](Self::parse), if it is not the target ID: the name of a product, its PCI ID, a compute capability.
     ///
     /// ```
     /// use device_select::Device;

@@ -259,8 +259,8 @@ impl Outputs {
             && fs::metadata(path).map_or(true, |existing| existing.is_file())
     }
 
-    /// Fails if a file cannot be made at a path that the user typed, before there is something to write. What gets its bytes at once is
-    /// not opened.
+    /// Fails if a file cannot be made at a path that the user typed, before there is something to write. Devices and pipes are not
+    /// opened.
     ///
     /// # Errors
     ///

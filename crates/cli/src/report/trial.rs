@@ -1,4 +1,4 @@
-//! What `offload thin` would do to a file, for each of its GPUs.
+//! Trials of `offload thin` with a file, for each of its GPUs.
 
 use device_account::Account;
 use device_report::{Tried, Tries, choices};
@@ -12,8 +12,8 @@ use tool_kit::failure::Failure;
 use tool_kit::format::ListFormat;
 use tool_kit::parallel::Threads;
 
-/// Tries `offload thin --keep` for each GPU of a file. Of a member of a package, only whether its images can be edited: other members have
-/// more GPUs, and it would be compressed again.
+/// Tries `offload thin --keep` for each GPU of a file. In packages it only finds the images that cannot be edited: other members may have
+/// more GPUs, and the size of a member is not its size in the package.
 pub(super) fn tries(file: &Input, account: &Account, limits: &Limits, threads: Threads) -> Tries {
     tries_of(file, account, limits, threads)
         .unwrap_or_else(|failure| Tries::refused(&complaint(failure)))
@@ -60,7 +60,7 @@ fn tries_of(
         let before = subject.contents.size();
         for (name, wanted) in choices(account) {
             let tried = match keep(wanted) {
-                // What is aligned anew may take more.
+                // A file may grow by padding.
                 Ok(Some(size)) => Tried::Saves(before - size.min(before)),
                 Ok(None) => Tried::Unknown,
                 Err(failure) => Tried::Refused(complaint(failure)),

@@ -203,7 +203,8 @@ impl<W: Write + Seek> NewZip<W> {
     ///
     /// Errors of the output.
     pub fn finish(mut self) -> Result<W, Error> {
-        let (offset, size, count) = (self.position()?, self.directory.len() as u64, self.names.len() as u64);
+        let (offset, size, count) =
+            (self.position()?, self.directory.len() as u64, self.names.len() as u64);
         let mut ends = std::mem::take(&mut self.directory);
         if count >= u64::from(u16::MAX) || is_long(size) || is_long(offset) {
             let mut end = Zip64End { made_by: MADE_BY.into(), ..Zip64End::new() };

@@ -103,7 +103,7 @@ fn a_package_is_refused_for_a_member() {
     assert_eq!(check(&place, "foo.whl"), Told { unknown: 4, ..Told::default() });
 }
 
-/// What cannot be written is told before the files are read.
+/// An error of the output comes before the files are read.
 #[test]
 fn an_output_that_cannot_be_made_is_told_first() {
     let damaged = fs::read(data("cuda-fatbin.o")).map(|mut file| {
