@@ -68,27 +68,6 @@ impl EditableFile {
     }
 }
 
-impl EditableContainer {
-    /// Returns the message of the error that an edit of it gives, if such containers [cannot be edited](Self::uneditable).
-    ///
-    /// ```
-    /// use fat_edit::survey;
-    /// use fat_object::Options;
-    ///
-    /// let file = std::fs::File::open("../../examples/data/hip-macos.o")?;
-    /// let surveyed = survey(file, &Options::default())?;
-    /// assert_eq!(
-    ///     surveyed.containers()[0].refusal().unwrap(),
-    ///     "section:__hip_fatbin/ccob:0: device code in Mach-O files cannot be edited"
-    /// );
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn refusal(&self) -> Option<String> {
-        self.uneditable().map(|kind| Problem::unsupported(&self.path, kind).to_string())
-    }
-}
-
 /// Other code may refer to their addresses, and to the bytes after them.
 const SCANNED: &str = "containers that only a scan finds";
 /// The same for a container at the start of a section.
