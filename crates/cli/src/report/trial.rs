@@ -15,6 +15,10 @@ use tool_kit::parallel::Threads;
 /// Tries `offload thin --keep` for each GPU of a file. In packages it only finds the images that cannot be edited: other members may have
 /// more GPUs, and the size of a member is not its size in the package.
 pub(super) fn tries(file: &Input, account: &Account, limits: &Limits, threads: Threads) -> Tries {
+    // A pack may have code of other libraries, too.
+    if file.is_pack_of_library() {
+        return Tries::default();
+    }
     tries_of(file, account, limits, threads)
         .unwrap_or_else(|failure| Tries::refused(&complaint(failure)))
 }
