@@ -52,8 +52,13 @@ def cannot(error):
     sys.exit(3)
 
 
-def chooser(names):
-    """Returns a function that says whether one of its arguments contains one of the names, or there are none."""
+def chooser(names, known=()):
+    """Returns a function that says whether one of its arguments contains one of the names, or there are none. Ends the script with
+    status 2 for a name that none of the known texts contains, if there are known ones."""
+    for name in names:
+        if known and not any(name in text for text in known):
+            print(f"'{name}': expected a part of one of {', '.join(known)}", file=sys.stderr)
+            sys.exit(2)
     return lambda *texts: not names or any(name in text for name in names for text in texts)
 
 

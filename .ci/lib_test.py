@@ -62,6 +62,13 @@ class Arguments(unittest.TestCase):
         self.assertTrue(chosen("made", "librocrand1") and chosen("jax-rocm7"))
         self.assertFalse(chosen("cupy", "thin"))
 
+    def test_a_name_that_chooses_nothing_is_an_error(self):
+        self.assertTrue(lib.chooser(["jax"], ["made", "jax-rocm7"])("jax-rocm7"))
+        with contextlib.redirect_stderr(io.StringIO()) as said, self.assertRaises(SystemExit) as end:
+            lib.chooser(["jax", "jx"], ["made", "jax-rocm7"])
+        self.assertEqual(end.exception.code, 2)
+        self.assertEqual(said.getvalue(), "'jx': expected a part of one of made, jax-rocm7\n")
+
 
 class Files(unittest.TestCase):
     def test_files_are_in_order(self):

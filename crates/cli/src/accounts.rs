@@ -21,10 +21,12 @@ use tool_kit::store::Keep;
 use tool_kit::{report, style};
 
 /// A file, or a package with the accounts of its members.
-pub(crate) struct Counted {
+pub(crate) struct Counted<T = ()> {
     pub(crate) name: String,
     pub(crate) size: u64,
     pub(crate) accounts: Vec<(String, Account)>,
+    /// The results of another look into each file, in the order of the accounts.
+    pub(crate) also: Vec<T>,
     /// The bytes of the members, if it is a package.
     pub(crate) share: Option<PackageShare>,
     /// Permissions for what is made of the files.
@@ -33,21 +35,26 @@ pub(crate) struct Counted {
     pub(crate) uneditable: Option<String>,
 }
 
-/// Makes the accounts of files, with an accountant for each, and reports what is wrong with them.
-pub(crate) fn count(
+/// Makes the accounts of files, with an accountant for each, and reports what is wrong with them. `also` looks into each file that
+/// has images.
+pub(crate) fn count<T: Default + Send>(
     inputs: &Inputs,
     limits: &Limits,
     accountant: &(dyn Fn() -> Accountant + Sync),
+    also: &(dyn Fn(&Input, &Account, Threads) -> T + Sync),
     document: &mut Document,
-) -> io::Result<(Vec<Counted>, Looked)> {
-    let mut counted: Vec<Counted> = Vec::new();
+) -> io::Result<(Vec<Counted<T>>, Looked)> {
+    let mut counted: Vec<Counted<T>> = Vec::new();
     let packages = Packages::default();
-    let count = |file: &Input, threads| {
+    let count = |file: &Input, threads| -> io::Result<_> {
         packages.add(file)?;
-        account(file, limits, accountant(), threads)
+        let (account, summary, permissions) = account(file, limits, accountant(), threads)?;
+        let has_images = !account.images().is_empty();
+        let also = if has_images { also(file, &account, threads) } else { T::default() };
+        Ok(((account, also), summary, permissions))
     };
     let looked = inputs.look((limits, Keep::All), "counting", count, |file, result| {
-        let (account, summary, permissions) = match result {
+        let ((account, also), summary, permissions) = match result {
             Ok(counted) => counted,
             Err(error) => {
                 let reason = report::reason(&error);
@@ -81,6 +88,7 @@ pub(crate) fn count(
                 name,
                 size,
                 accounts: Vec::new(),
+                also: Vec::new(),
                 share: None,
                 permissions,
                 uneditable: None,
@@ -89,6 +97,7 @@ pub(crate) fn count(
         if let Some(last) = counted.last_mut() {
             last.permissions = NewPermissions::of_all([last.permissions, permissions]);
             last.accounts.push((file.name().to_owned(), account));
+            last.also.push(also);
         }
         Ok(Seen::faults(faulty))
     })?;
@@ -152,7 +161,7 @@ impl Packages {
     }
 }
 
-impl Counted {
+impl<T> Counted<T> {
     /// Divides a package by its members.
     fn share_package(&mut self, Package { size, zip, kind }: &Package) {
         self.size = *size;

@@ -1,6 +1,7 @@
 //! `offload check`: whether files keep to a policy.
 
 mod look;
+mod several;
 
 use std::collections::HashSet;
 use std::fs;
@@ -133,22 +134,27 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     require_files(args.files.iter().map(PathBuf::as_path));
     require_files(policy.budget.base.as_ref().map(Path::new));
     let mut document = Document::start(args.format.get(), &SHAPE)?;
+    if document.is_text() && !args.format.is_quiet() {
+        suggest::explain(&policy.targets.require);
+    }
     // Findings of several questions about one file are there once.
     let mut found = Document::silent(&SHAPE)?;
-    let mut is_faulty = false;
+    let mut are_read = true;
     let mut sizes = Vec::new();
     for path in &args.files {
         let (code, is_read) = look::judge(&policy, &args.limits, path, &mut found)?;
         sizes.push(code);
-        is_faulty |= !is_read;
+        are_read &= is_read;
     }
+    let mut is_faulty = !are_read;
     if let Some(base) = &policy.budget.base {
         let (code, is_read) = look::sum(&policy, &args.limits, Path::new(base), &mut found)?;
         is_faulty |= !is_read;
         if is_read && code.bytes == 0 {
             let why = "has no device code to compare with";
             found.finding(finding::Finding::error("file/nothing", base, why))?;
-        } else if is_read {
+        } else if is_read && are_read {
+            // There is no growth of a part.
             found.findings(growth(&policy, code, sizes).map(finding))?;
         }
     }

@@ -1,4 +1,11 @@
 
+# WORDS -- WORD: completes what is after the last comma.
+_offload_listed() {
+    local before=""
+    [[ "$3" != *,* ]] || before="${3%,*},"
+    compgen -P "${before}" -W "$1" -- "${3##*,}"
+}
+
 _offload_or_files() {
     _offload "$@"
     if [[ "$2" != -* ]]; then

@@ -16,7 +16,7 @@ use tool_inputs::limits::Limits;
 use tool_inputs::native;
 use tool_kit::document::{Document, Shape};
 use tool_kit::finding::{Finding, Level};
-use tool_kit::format::JudgeFormat;
+use tool_kit::format::{Format, JudgeFormat};
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
@@ -119,6 +119,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 /// Returns the GPUs that are asked for.
 fn gpus(args: &Args) -> Result<Vec<Device>, String> {
     if !args.gpus.is_empty() {
+        if args.format.get() == Format::Text && !args.format.is_quiet() {
+            suggest::explain(&args.gpus);
+        }
         return Ok(args.gpus.clone());
     }
     let found = native::visible_here()?;

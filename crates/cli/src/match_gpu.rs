@@ -172,6 +172,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut document = Document::start(args.format.get(), &SHAPE)?;
     let style =
         if args.format.is_quiet() || !document.is_text() { Style::Quiet } else { Style::Text };
+    if style == Style::Text {
+        suggest::explain(&args.gpus);
+    }
     let printer = Printer::new(&question, style, &mut document);
     let (looked, fails) = answer(&question, &args.files, printer)?;
     let outcome = document.looked(looked, true)?;

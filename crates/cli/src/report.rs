@@ -1,11 +1,13 @@
 //! `offload report`: a page that shows where the bytes of files go.
 
+mod trial;
+
 use std::collections::HashMap;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use device_account::Accountant;
-use device_report::{File, Note, Report};
+use device_account::{Account, Accountant};
+use device_report::{File, Note, Report, Shell};
 
 use crate::accounts::{self, Counted};
 use tool_inputs::inputs::{Input, Inputs};
@@ -19,8 +21,8 @@ use tool_kit::{Outcome, input};
 /// Write a page of where the bytes of files go: treemap and table
 ///
 /// The page is one HTML file, which loads nothing: open it in a browser, attach it to a ticket, keep it with a build. It shows files, the
-/// libraries in them, their GPUs and the kernels of each as tiles and as rows. Host code and the rest have rows, too: they add up to
-/// the size of the file, as `offload size` counts it. A chosen GPU shows what `offload thin` would remove, and the command line.
+/// libraries in them, their GPUs and the kernels of each as tiles and as rows. Host code and the rest have rows, too: all rows add up to
+/// the size of the file, as `offload size` counts it. Choose a GPU to see what `offload thin` would remove, and the command line.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files to read, or directories; - is standard input
@@ -37,27 +39,28 @@ pub(crate) struct Args {
 const SHAPE: Shape = Shape::new("report", "files", "");
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let mut document = Document::silent(&SHAPE)?;
     let inputs = Inputs::find(&args.files).once();
+    // An argument stays also if it could not be read, or if only a member of it was asked for; an old page in a directory is replaced.
+    let named = inputs.files().iter().filter(|file| file.is_named());
+    check_output(&args.output, named.map(Input::path))?;
+    Outputs::check(&args.output)?;
+    let mut document = Document::silent(&SHAPE)?;
     let new = || Accountant::new().with_functions(true);
-    let (counted, looked) = accounts::count(&inputs, &args.limits, &new, &mut document)?;
+    let tries = |file: &Input, account: &Account, threads| {
+        trial::tries(file, account, &args.limits, threads)
+    };
+    let (counted, looked) = accounts::count(&inputs, &args.limits, &new, &tries, &mut document)?;
     let outcome = document.looked(looked, counted.is_empty())?;
     if counted.is_empty() {
         return Ok(outcome);
     }
     let paths = paths(&inputs);
-    let path_of = |one: &Counted| paths.get(&*one.name).copied().flatten();
-    let output = Some(&*args.output).filter(|path| Outputs::appears_late(path));
-    // An argument stays also if it could not be read, or if only a member of it was asked for; an old page in a directory is replaced.
-    let named = inputs.files().iter().filter(|file| file.is_named()).map(Input::path);
-    if output::named_in(output, counted.iter().filter_map(path_of).chain(named)).is_some() {
-        let path = args.output.display();
-        return Err(io::Error::other(format!("'{path}': this is an input: choose another name")));
-    }
+    let path_of = |one: &Counted<_>| paths.get(&*one.name).copied().flatten();
+    check_output(&args.output, counted.iter().filter_map(path_of))?;
     let files: Vec<File<'_>> = counted
         .iter()
         .map(|one| {
-            let mut file = File::new(&one.name, &one.accounts);
+            let mut file = File::new(&one.name, &one.accounts).with_tries(&one.also);
             if let Some(share) = &one.share {
                 file = file.with_share(share);
             }
@@ -76,8 +79,18 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         _ => Note::warning(&finding.file, finding.message),
     });
     let permissions = NewPermissions::of_all(counted.iter().map(|one| one.permissions));
-    write(args, &Report::new(&files, notes.collect()), permissions)?;
+    let shell = if cfg!(windows) { Shell::Windows } else { Shell::Posix };
+    write(args, &Report::new(&files, notes.collect(), shell), permissions)?;
     Ok(outcome)
+}
+
+/// Fails if the page would take the place of an input.
+fn check_output<'p>(output: &'p Path, inputs: impl Iterator<Item = &'p Path>) -> io::Result<()> {
+    if Outputs::appears_late(output) && output::named_in([output], inputs).is_some() {
+        let path = output.display();
+        return Err(io::Error::other(format!("'{path}': this is an input: choose another name")));
+    }
+    Ok(())
 }
 
 /// Returns the paths of files by their names, for command lines. Standard input has none, and neither have files that are named alike.

@@ -110,7 +110,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let has_functions = args.duplicates || args.by == Some(Key::Kernel);
     let new = || Accountant::new().with_functions(has_functions).with_hashes(args.duplicates);
     let inputs = Inputs::find(&args.files).once();
-    let (counted, looked) = accounts::count(&inputs, &args.limits, &new, &mut document)?;
+    let (counted, looked) =
+        accounts::count(&inputs, &args.limits, &new, &|_, _, _| (), &mut document)?;
     print(args, &counted, &mut document)?;
     let outcome = document.looked(looked, false)?;
     document.end(outcome)

@@ -3,10 +3,20 @@
 use bundle_format::EntryId;
 use device_select::{Device, NotADevice, Wanted};
 use target_id::near::did_you_mean;
+use tool_kit::report;
 
 /// Reads the name of a GPU.
 pub(crate) fn gpu(typed: &str) -> Result<Device, String> {
     Device::parse(typed).map_err(|reason| refused(&reason, &reason.near(typed)))
+}
+
+/// Says which GPUs are meant by names of products.
+pub(crate) fn explain(gpus: &[Device]) {
+    for gpu in gpus {
+        if let Some(alias) = gpu.alias() {
+            report::note(&format_args!("{alias} is {}", gpu.name()));
+        }
+    }
 }
 
 /// Reads a target.

@@ -64,15 +64,15 @@ pub(crate) struct Args {
     allow_unserved: bool,
     /// Delete files of kernel databases and loose images for other GPUs
     ///
-    /// From directories and packages. Files of databases are what ROCm's libraries load from beside them: files of Tensile,
+    /// They are deleted from directories and packages. Files of databases are files that ROCm's libraries load: files of Tensile,
     /// hipBLASLt and MIOpen in `rocblas/library`, `hipblaslt/library`, `hipsparselt/library` and `miopen/db`, and kernel packs.
-    /// The name of such a file says its GPU. A file that all GPUs use stays, and so does a file with other contents than its
-    /// name says.
+    /// The name of such a file has its GPU. A file that all GPUs use stays, and so does a file whose contents differ from its
+    /// name.
     ///
     /// Loose images are files of any name that are device code as a whole, compressed or not: cubins, code objects, PTX,
-    /// fatbinaries, bundles. They go if no image in them stays. A package with no loose image for the targets is left alone
-    /// (--allow-missing), and so is one that would lose all (--allow-empty). Files that no package has are one package. A file
-    /// that is named is never deleted.
+    /// fatbinaries, bundles. They are deleted if no image in them stays. A package with no loose image for the targets is left alone
+    /// (--allow-missing), and so is one that would lose all of them (--allow-empty). Files that belong to no package count as one
+    /// package. A file that is named is never deleted.
     #[arg(long)]
     databases: bool,
     #[command(flatten)]
@@ -161,7 +161,7 @@ impl Thinning<'_> {
         (option, format!("{option} {}{}", typed.join(","), options.collect::<String>()))
     }
 
-    fn decide(&self, subject: &Subject<'_>) -> Result<Wishes, Failure> {
+    pub(crate) fn decide(&self, subject: &Subject<'_>) -> Result<Wishes, Failure> {
         let Thinning { rule, permits, options } = self;
         let contents = subject.contents;
         let images = contents.images();

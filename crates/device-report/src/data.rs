@@ -75,13 +75,13 @@ pub struct Gpu {
     pub argument: Option<String>,
 }
 
-/// The result of `offload thin --keep` for a GPU: an estimate, the bytes of the images that it removes.
+/// The result of `offload thin --keep` for a GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Thin {
     /// The GPU, by its position in the list of the report.
     pub gpu: usize,
-    /// Bytes in the file that the removed images have.
+    /// Bytes in the file that the removed images have; an estimate in packages.
     pub stored: u64,
     /// Their bytes that are not compressed.
     pub plain: u64,
@@ -91,6 +91,12 @@ pub struct Thin {
     /// The number of containers that would lose all their images.
     #[serde(skip_serializing_if = "is_zero")]
     pub emptied: u64,
+    /// Bytes by which the file gets smaller; `None` if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub saved: Option<u64>,
+    /// The reason why `offload thin` fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 /// Something that a reader of the page must know, about a file.

@@ -37,7 +37,7 @@ fn weight(node: &Node) -> u64 {
 
 /// Returns whether a row stays, however small it is, if the row around it does.
 fn is_counted_apart(node: &Node) -> bool {
-    matches!(node.kind, NodeKind::Kind | NodeKind::Host)
+    matches!(node.kind, NodeKind::Kind | NodeKind::Host | NodeKind::More)
 }
 
 /// Adds the weights of a tree, in the order of [`prune`].
@@ -51,11 +51,10 @@ fn prune(nodes: &mut Vec<Node>, is_kept: &mut impl Iterator<Item = bool>) {
     let mut more = Node { kind: NodeKind::More, ..Node::default() };
     nodes.retain_mut(|node| {
         let stays = is_kept.next() == Some(true) || is_counted_apart(node);
+        let stays = stays && node.kind != NodeKind::More;
         prune(&mut node.children, is_kept);
         if !stays {
-            more.stored = more.stored.saturating_add(node.stored);
-            more.plain = more.plain.saturating_add(node.plain);
-            more.count += 1;
+            more.absorb(node);
             more.gpu = node.gpu.filter(|_| node.kind != NodeKind::Gpu);
         }
         stays

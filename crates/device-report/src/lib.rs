@@ -2,14 +2,14 @@
 //!
 //! ```
 //! use device_account::Accountant;
-//! use device_report::{File, Report};
+//! use device_report::{File, Report, Shell};
 //!
 //! let name = "../../examples/data/hip.o";
 //! let mut file = std::fs::File::open(name)?;
 //! let mut accountant = Accountant::new().with_functions(true);
 //! fat_object::walk(&mut file, &fat_object::Options::default(), &mut accountant)?;
 //! let accounts = [(name.to_owned(), accountant.finish(&mut file)?)];
-//! let report = Report::new(&[File::new(name, &accounts).with_path(name.as_bytes())], Vec::new());
+//! let report = Report::new(&[File::new(name, &accounts).with_path(name.as_bytes())], Vec::new(), Shell::Posix);
 //! let mut page = Vec::new();
 //! report.write(&mut page)?;
 //! # Ok::<(), std::io::Error>(())
@@ -39,14 +39,17 @@ mod quote;
 mod report;
 mod thin;
 mod tree;
+mod tries;
 
 pub use data::{Gpu, Node, NodeKind, Note, Thin};
 pub use file::File;
 pub use fold::{MOST_OF_NAME, MOST_ROWS};
 pub use page::write_page;
-pub use quote::quoted;
-pub use report::Report;
-pub use thin::MOST_CHOICES;
+pub use quote::Shell;
+pub use report::{MOST_NOTES, Report};
+pub use thin::{MOST_CHOICES, choices};
+pub use tree::MOST_GPUS;
+pub use tries::{Tried, Tries};
 
 /// The code of the README compiles and runs.
 #[cfg(doctest)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::mem;
 
 use device_account::Kind;
 use serde::Serialize;
@@ -10,12 +11,15 @@ use crate::data::{Gpu, Node, NodeKind, Note, Thin};
 use crate::file::File;
 use crate::fold::{self, MOST_ROWS};
 use crate::page;
-use crate::quote::quoted;
-use crate::thin;
-use crate::tree::{Gpus, of_gpus, tree};
+use crate::quote::Shell;
+use crate::thin::{self, MOST_CHOICES};
+use crate::tree::{Gpus, MOST_GPUS, of_gpus, tree};
 
 /// The version of the data: it grows when a reader of the last one would be wrong.
 const VERSION: u32 = 1;
+
+/// The most notes of a page, errors first.
+pub const MOST_NOTES: usize = 200;
 
 /// The data of a page.
 #[derive(Debug, Serialize)]
@@ -23,11 +27,18 @@ pub struct Report {
     version: u32,
     tool: String,
     most_rows: usize,
+    most_gpus: usize,
     /// Bytes that nothing describes, or that are damaged.
     not_understood: Amounts,
     /// `true` if bytes of compressed data were apportioned to what is in it.
     is_apportioned: bool,
+    /// The shell that command lines are for.
+    shell: Shell,
     gpus: Vec<Gpu>,
+    /// The numbers of all notes.
+    errors: usize,
+    warnings: usize,
+    /// The first of them, errors before warnings.
     notes: Vec<Note>,
     files: Vec<Node>,
 }
@@ -40,24 +51,27 @@ struct Amounts {
 }
 
 impl Report {
-    /// Makes the data of files, with notes about them.
+    /// Makes the data of files, with notes about them. Command lines are for this shell.
     #[must_use]
-    pub fn new(files: &[File<'_>], notes: Vec<Note>) -> Self {
+    pub fn new(files: &[File<'_>], mut notes: Vec<Note>, shell: Shell) -> Self {
         let mut gpus = Gpus::default();
-        let mut trees: Vec<Node> = files.iter().map(|file| tree(file, &mut gpus)).collect();
-        let names = gpus.largest(&trees);
+        let mut trees: Vec<Node> = files.iter().map(|file| tree(file, shell, &mut gpus)).collect();
+        let gpus = gpus.ranked(&mut trees);
+        let choices = gpus.names.iter().take(MOST_CHOICES).enumerate();
         let wanted: BTreeMap<usize, _> =
-            names.iter().filter_map(|&at| Some((at, thin::wanted(gpus.names.get(at)?)?))).collect();
+            choices.filter_map(|(at, name)| Some((at, thin::wanted(name)?))).collect();
         for (file, tree) in files.iter().zip(&mut trees) {
-            let parts: Vec<_> = file
-                .parts()
-                .map(|(_, account, stored)| (account, thin::images(account), stored))
-                .collect();
+            let parts: Vec<_> =
+                file.parts().map(|part| (part, thin::images(part.account))).collect();
             for gpu in of_gpus(tree).into_keys() {
-                let Some(wanted) = wanted.get(&gpu) else { continue };
-                let mut thin = Thin { gpu, ..Thin::default() };
-                for (account, images, stored) in &parts {
-                    thin::add(&mut thin, wanted, (account, images), *stored, &gpus.by_name);
+                let (Some(wanted), Some(name)) = (wanted.get(&gpu), gpus.names.get(gpu)) else {
+                    continue;
+                };
+                // The sizes of members are not those in the package.
+                let saved = Some(0).filter(|_| file.share.is_none());
+                let mut thin = Thin { gpu, saved, ..Thin::default() };
+                for (part, images) in &parts {
+                    thin::add(&mut thin, (wanted, name), (part, images), &gpus.by_name);
                 }
                 tree.thin.push(thin);
             }
@@ -67,19 +81,31 @@ impl Report {
         let is_apportioned = files
             .iter()
             .flat_map(File::parts)
-            .any(|(_, account, stored)| account.is_apportioned() || stored != account.size());
+            .any(|part| part.account.is_apportioned() || part.stored != part.account.size());
         let is_askable = |at: &usize| wanted.contains_key(at);
         let gpus = gpus.names.into_iter().enumerate().map(|(at, name)| Gpu {
-            argument: Some(quoted(name.as_bytes())).filter(|_| is_askable(&at)),
+            argument: shell.quoted(name.as_bytes()).filter(|_| is_askable(&at)),
             name: fold::shortened(name),
         });
+        let errors = notes.iter().filter(|note| note.is_error).count();
+        let warnings = notes.len() - errors;
+        notes.sort_by_key(|note| !note.is_error);
+        notes.truncate(MOST_NOTES);
+        for note in &mut notes {
+            note.file = fold::shortened(mem::take(&mut note.file));
+            note.message = fold::shortened(mem::take(&mut note.message));
+        }
         Report {
             version: VERSION,
             tool: format!("offload {}", env!("CARGO_PKG_VERSION")),
             most_rows: MOST_ROWS,
+            most_gpus: MOST_GPUS,
             not_understood,
             is_apportioned,
+            shell,
             gpus: gpus.collect(),
+            errors,
+            warnings,
             notes,
             files: fold::fold(trees),
         }

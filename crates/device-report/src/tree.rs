@@ -6,10 +6,13 @@ use std::collections::{BTreeMap, HashMap};
 use device_account::{Account, Amount, apportion};
 
 use crate::data::{Node, NodeKind};
-use crate::file::File;
-use crate::thin::MOST_CHOICES;
+use crate::file::{File, Part};
+use crate::quote::Shell;
 
-/// The GPUs of all files, in the order in which they are found.
+/// The most GPUs of a page, the largest first; the others are summed.
+pub const MOST_GPUS: usize = 200;
+
+/// The GPUs of all files.
 #[derive(Debug, Default)]
 pub(crate) struct Gpus {
     pub(crate) names: Vec<String>,
@@ -25,8 +28,8 @@ impl Gpus {
         })
     }
 
-    /// Returns the largest ones.
-    pub(crate) fn largest(&self, trees: &[Node]) -> Vec<usize> {
+    /// Orders them by their size in all trees, and sums the rows of all but the largest [`MOST_GPUS`].
+    pub(crate) fn ranked(self, trees: &mut [Node]) -> Self {
         let mut sums = vec![0_u128; self.names.len()];
         for (gpu, sum) in trees.iter().flat_map(of_gpus) {
             if let Some(all) = sums.get_mut(gpu) {
@@ -35,8 +38,16 @@ impl Gpus {
         }
         let mut order: Vec<usize> = (0..sums.len()).collect();
         order.sort_by_key(|&at| (Reverse(sums.get(at)), at));
-        order.truncate(MOST_CHOICES);
-        order
+        order.truncate(MOST_GPUS);
+        let mut ranks = vec![None; sums.len()];
+        let mut ranked = Gpus::default();
+        for at in order {
+            if let (Some(rank), Some(name)) = (ranks.get_mut(at), self.names.get(at)) {
+                *rank = Some(ranked.index(name.clone()));
+            }
+        }
+        trees.iter_mut().for_each(|tree| tree.rank(&ranks));
+        ranked
     }
 }
 
@@ -57,15 +68,15 @@ pub(crate) fn of_gpus(tree: &Node) -> BTreeMap<usize, u64> {
     sums
 }
 
-/// Returns the tree of a file.
-pub(crate) fn tree(file: &File<'_>, gpus: &mut Gpus) -> Node {
-    let (name, argument) = (file.name.to_owned(), file.argument.clone());
+/// Returns the tree of a file. Its path is a word of this shell.
+pub(crate) fn tree(file: &File<'_>, shell: Shell, gpus: &mut Gpus) -> Node {
+    let argument = file.path.as_deref().and_then(|path| shell.quoted(path));
+    let name = file.name.to_owned();
     let mut node = Node { name, argument, uneditable: file.uneditable.clone(), ..Node::default() };
     if let Some(share) = file.share {
         node.kind = NodeKind::Package;
-        for (name, account, stored) in file.parts() {
-            let path = name.strip_prefix(file.name).and_then(|path| path.strip_prefix(':'));
-            node.children.push(member(path.unwrap_or(name), account, stored, gpus));
+        for Part { path, account, stored, .. } in file.parts() {
+            node.children.push(member(path, account, stored, gpus));
         }
         for (name, amount) in &share.rest {
             node.add_kind(name, *amount);
@@ -173,6 +184,30 @@ fn groups(account: &Account, gpus: &mut Gpus) -> Vec<Group> {
 }
 
 impl Node {
+    /// Gives rows of GPUs their ranks, and sums the rows of GPUs without one.
+    fn rank(&mut self, ranks: &[Option<usize>]) {
+        let mut more = Node { kind: NodeKind::More, ..Node::default() };
+        self.children.retain_mut(|child| {
+            let rank = child.gpu.map(|gpu| ranks.get(gpu).copied().flatten());
+            let stays = rank != Some(None);
+            if stays {
+                child.gpu = rank.flatten();
+                child.rank(ranks);
+            } else {
+                more.absorb(child);
+            }
+            stays
+        });
+        self.children.extend(Some(more).filter(|more| more.count > 0));
+    }
+
+    /// Adds a row to a sum of smaller rows.
+    pub(crate) fn absorb(&mut self, row: &Node) {
+        self.stored = self.stored.saturating_add(row.stored);
+        self.plain = self.plain.saturating_add(row.plain);
+        self.count += if row.kind == NodeKind::More { row.count } else { 1 };
+    }
+
     fn of(amount: Amount) -> Self {
         Node { stored: amount.stored, plain: amount.plain, ..Node::default() }
     }

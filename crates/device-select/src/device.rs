@@ -39,6 +39,8 @@ pub(crate) type States = u8;
 #[derive(Clone, Debug)]
 pub struct Device {
     id: TargetId,
+    /// The name of a product or another one that was read, if it is not the target ID.
+    alias: Option<String>,
     vendor: Vendor,
     /// The features that the ID leaves open.
     open: Vec<Feature>,
@@ -89,7 +91,9 @@ impl Device {
     ///
     /// The text names no device, or several.
     pub fn parse(text: &str) -> Result<Self, NotADevice> {
-        let text = products::target_id(Self::target_id_in(text))?;
+        let typed = Self::target_id_in(text);
+        let text = products::target_id(typed)?;
+        let alias = Some(typed.trim()).filter(|typed| !typed.eq_ignore_ascii_case(&text));
         let id = TargetId::parse(&text).map_err(|error| match error.kind() {
             target_id::ErrorKind::EmptyProcessor => NotADevice::Empty,
             _ => NotADevice::Malformed(error),
@@ -111,7 +115,7 @@ impl Device {
         let name = name.to_owned();
         match Self::new(id, None, None) {
             Some(_) if name == "amdgcnspirv" => Err(NotADevice::Portable(name)),
-            Some(device) => Ok(device),
+            Some(device) => Ok(Device { alias: alias.map(ToOwned::to_owned), ..device }),
             None => Err(NotADevice::Unknown(name)),
         }
     }
@@ -139,7 +143,23 @@ impl Device {
                 Target::new(kind.cloned(), triple.cloned(), &state(&id, settings))
             })
             .collect();
-        Some(Device { id, vendor, open, states, ptx_jit: PtxJit::Needed, installed: Vec::new() })
+        let (ptx_jit, installed) = (PtxJit::Needed, Vec::new());
+        Some(Device { id, alias: None, vendor, open, states, ptx_jit, installed })
+    }
+
+    /// Returns the name that was [read](Self::parse), if it is not the target ID: the name of a product, its PCI ID, a compute capability.
+    ///
+    /// ```
+    /// use device_select::Device;
+    ///
+    /// let device = Device::parse("RX 7600")?;
+    /// assert_eq!((device.alias(), &*device.name()), (Some("RX 7600"), "gfx1102"));
+    /// assert_eq!(Device::parse("gfx1102")?.alias(), None);
+    /// # Ok::<(), device_select::NotADevice>(())
+    /// ```
+    #[must_use]
+    pub fn alias(&self) -> Option<&str> {
+        self.alias.as_deref()
     }
 
     /// Sets whether the driver compiles PTX, which only matters for NVIDIA's GPUs.

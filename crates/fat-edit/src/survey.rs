@@ -227,6 +227,25 @@ impl EditableContainer {
         self.uneditable.filter(|_| !self.in_place)
     }
 
+    /// Returns the message of the error that an edit of it gives, if such containers [cannot be edited](Self::uneditable).
+    ///
+    /// ```
+    /// use fat_edit::survey;
+    /// use fat_object::Options;
+    ///
+    /// let file = std::fs::File::open("../../examples/data/hip-macos.o")?;
+    /// let surveyed = survey(file, &Options::default())?;
+    /// assert_eq!(
+    ///     surveyed.containers()[0].refusal().unwrap(),
+    ///     "section:__hip_fatbin/ccob:0: device code in Mach-O files cannot be edited"
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        self.uneditable().map(|kind| Problem::unsupported(&self.path, kind).to_string())
+    }
+
     /// Returns whether images can only be removed from it: it is a fatbinary beside other data in a linked file, where nothing
     /// moves. Zeros follow the remaining images. Any other edit is treated as an edit of a container that [cannot be
     /// edited](Self::uneditable).

@@ -26,8 +26,9 @@ pub struct WheelName {
 }
 
 impl WheelName {
-    /// Reads a file name. A third part of six is a build tag if it starts with a digit, as no Python tag does. Otherwise the last of six
-    /// is a label; seven parts have both.
+    /// Reads a file name. A third part of six is a build tag if it starts with a digit, as a build tag must and no Python tag does.
+    /// Otherwise the last of six is a label: of `a-1-rc-py3-none-any.whl`, which has a build tag that no wheel may have, it is `any`. Seven
+    /// parts have both. Source: PEP 825 (draft of August 2026) and the specification of the binary distribution format.
     ///
     /// # Errors
     ///
@@ -174,6 +175,8 @@ mod tests {
         assert_eq!(parts("a-1-2+b-py3-none-any.whl"), Some((some("2+b"), None)));
         assert_eq!(parts("a-1-py3-none-any-x86_64.v3.whl"), Some((None, some("x86_64.v3"))));
         assert_eq!(parts("a-1-2-py3-none-any-null.whl"), Some((some("2"), some("null"))));
+        // No digit, no build tag.
+        assert_eq!(parts("a-1-rc-py3-none-any.whl"), Some((None, some("any"))));
         // A label has no capital letters.
         for wrong in
             ["a-1-py3-none-any-ROCm.whl", "a-1-b-py3-none-any-x.whl", "a-1-py3-none-any-.whl"]

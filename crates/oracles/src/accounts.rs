@@ -15,7 +15,7 @@ const LIMIT: u64 = 16 << 20;
 /// Limit of decompressed bytes in total, beyond that, for each byte of a file.
 const EXPANSION: u64 = 64;
 /// Bytes of a symbol of an ELF file with 32 bits.
-const SMALLEST_SYMBOL: u64 = 16;
+const SMALLEST_SYMBOL: u128 = 16;
 
 const ALL: [By; 6] =
     [By::TargetAndKind, By::Target, By::Kind, By::Function, By::Container, By::Section];
@@ -130,11 +130,12 @@ fn own(kinds: &[(Kind, Amount)]) -> Amount {
 /// Checks that names and functions are bounded by the bytes that were walked.
 fn bounds(account: &Account) {
     for image in account.images() {
-        let len = image.info.size();
+        // An image may state any size.
+        let len = u128::from(image.info.size());
         let names: usize = image.functions.iter().map(|function| function.name.len()).sum();
         // A replacement character takes three bytes.
-        assert!(names as u64 <= 3 * (4 * len + (1 << 16)) + len, "{}", image.info);
-        assert!(image.functions.len() as u64 <= len / SMALLEST_SYMBOL, "{}", image.info);
+        assert!(names as u128 <= 3 * (4 * len + (1 << 16)) + len, "{}", image.info);
+        assert!(image.functions.len() as u128 <= len / SMALLEST_SYMBOL, "{}", image.info);
     }
 }
 

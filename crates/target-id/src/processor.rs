@@ -14,6 +14,10 @@ impl Processor {
         if name.starts_with("sm_") {
             return None;
         }
+        // Nor has another table such names, or a processor a second one.
+        if name.starts_with("gfx") {
+            return AMDGCN.iter().find(|processor| processor.name == name);
+        }
         Self::in_family(Family::AmdGcn, name).or_else(|| Self::in_family(Family::R600, name))
     }
 

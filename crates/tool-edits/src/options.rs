@@ -86,7 +86,7 @@ pub(crate) struct Host {
 }
 
 /// The option of commands that can leave a part of a file as it is.
-#[derive(clap::Args, Clone, Copy, Debug)]
+#[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Uneditable {
     /// Skip device code that cannot be edited
     ///

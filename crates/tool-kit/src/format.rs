@@ -79,7 +79,7 @@ pub struct JudgeFormat {
     /// Print one JSON document: short for --format json
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Print no more than problems; the exit status is the answer
+    /// Print only problems; the exit status is the answer
     #[arg(long, short, conflicts_with_all = ["json", "format"])]
     quiet: bool,
 }

@@ -259,6 +259,20 @@ impl Outputs {
             && fs::metadata(path).map_or(true, |existing| existing.is_file())
     }
 
+    /// Fails if a file cannot be made at a path that the user typed, before there is something to write. Devices and pipes are not
+    /// opened.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the system, with the path.
+    pub fn check(path: &Path) -> io::Result<()> {
+        if !Outputs::appears_late(path) && !path.is_dir() {
+            return Ok(());
+        }
+        // Without a commit nothing is left of it.
+        Outputs::default().write_or_print(path, NewPermissions::of_all([]), |_| Ok(()))
+    }
+
     /// Has `fill` write one file under a temporary name, in the directory where it belongs. Earlier contents for
     /// the name are dropped.
     ///

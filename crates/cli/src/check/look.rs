@@ -6,9 +6,10 @@ use std::slice;
 
 use device_code::KernelGate;
 use device_select::ImageFilter;
-use fat_object::{Container, Finding, Image, ImageInfo, Options, Summary, Visitor};
+use fat_object::{Finding, Image, ImageInfo, Options, Summary, Visitor};
 use offload_check::{DeviceCode, Policy, Subject, Unknown};
 
+use super::several::Several;
 use super::{SHAPE, finding};
 use crate::kernels::{self, Found, Wanted};
 use crate::match_gpu::{self, Matcher, Printer, Question, Style, Walk};
@@ -49,27 +50,6 @@ impl Visitor for Listing {
     }
 }
 
-/// Visitors of one walk.
-struct Several<'v>(Vec<&'v mut dyn Visitor>);
-
-impl Visitor for Several<'_> {
-    fn enter(&mut self, container: &Container) -> io::Result<()> {
-        self.0.iter_mut().try_for_each(|one| one.enter(container))
-    }
-
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        self.0.iter_mut().try_for_each(|one| one.image(image))
-    }
-
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.0.iter_mut().try_for_each(|one| one.finding(finding))
-    }
-
-    fn leave(&mut self) -> io::Result<()> {
-        self.0.iter_mut().try_for_each(|one| one.leave())
-    }
-}
-
 /// The results of one walk through a file, for each question.
 struct Walked {
     listing: Listing,
@@ -98,17 +78,19 @@ impl Questions<'_> {
         let mut listing = Listing { name: file.name().to_owned(), ..Listing::default() };
         let mut matching = Walk::new(file);
         let mut checking = Findings::default();
-        let mut all = Several(vec![&mut listing]);
+        let mut all = Several::new([&mut listing as &mut dyn Visitor]);
         if self.targets.is_some() {
-            all.0.push(&mut matching);
+            all.push(&mut matching);
         }
         if self.is_verified {
-            all.0.push(&mut checking);
+            all.push(&mut checking);
         }
         let walk =
             |visitor: &mut dyn Visitor| file.walk(self.limits, &self.options, threads, visitor);
         let kernels = self.kernels.map(|wanted| {
-            kernels::collect_in(wanted, file, |visitor| walk(&mut Several(vec![&mut all, visitor])))
+            kernels::collect_in(wanted, file, |visitor| {
+                walk(&mut Several::new([&mut all as &mut dyn Visitor, visitor]))
+            })
         });
         let summary = match &kernels {
             Some(found) => repeated(found.summary()),

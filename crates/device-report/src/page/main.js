@@ -9,7 +9,7 @@ function show(data) {
   const root = makeTree(data);
   const view = {
     data, root, node: root, measure: "stored", gpu: null, kept: new Map(), query: "", found: null,
-    gpus: data.gpus, colours: colours(data.gpus), choose,
+    gpus: data.gpus, colours: colours(data.gpus), hasAllChips: false, choose,
   };
   const redraw = () => {
     view.kept = view.gpu === null ? new Map() : keptOf(view);
@@ -139,7 +139,7 @@ function drawHead(view) {
   const foot = [
     "Each byte is in one row, and the rows add up to the size of the file.",
     data.is_apportioned ? "Bytes of compressed data are apportioned to what is in it." : "",
-    `This page has at most ${data.most_rows.toLocaleString("en")} rows, the largest ones: the others are summed (“smaller kernels”).`,
+    `This page has at most ${data.most_rows.toLocaleString("en")} rows and ${data.most_gpus} GPUs, the largest ones: the others are summed (“smaller kernels”).`,
     "Rows too small to see are one tile in the picture; the table has them.",
     `Written by ${shown(data.tool)}; loads nothing.`,
   ];
@@ -159,15 +159,14 @@ function drawSummary({ root, measure }) {
 }
 
 /** Shows what is wrong with the files. */
-function drawNotes({ notes, not_understood: unknown }) {
+function drawNotes({ notes, errors, warnings, not_understood: unknown }) {
   const place = element("notes");
-  const errors = notes.filter((note) => note.is_error).length;
   const bytes = Math.max(unknown.stored, unknown.plain);
   place.hidden = notes.length === 0 && bytes === 0;
   place.classList.toggle("error", errors > 0);
   const said = [];
   if (errors > 0) said.push(count(errors, "error"));
-  if (notes.length > errors) said.push(count(notes.length - errors, "warning"));
+  if (warnings > 0) said.push(count(warnings, "warning"));
   if (bytes > 0) said.push(`${size(bytes)} not understood`);
   if (notes.length === 0) {
     place.replaceChildren(make("p", `${said.join(", ")}: nothing describes these bytes, or they are damaged.`));
@@ -177,13 +176,17 @@ function drawNotes({ notes, not_understood: unknown }) {
   details.open = errors > 0 && notes.length <= 3;
   details.append(make("summary", `${said.join(", ")}`));
   const list = make("ul");
-  notes.slice(0, 200).forEach((note) => list.append(make("li", `${note.is_error ? "error" : "warning"}: ${shown(note.file)}: ${shown(note.message)}`)));
-  if (notes.length > 200) list.append(make("li", `and ${notes.length - 200} more`));
+  notes.forEach((note) => list.append(make("li", `${note.is_error ? "error" : "warning"}: ${shown(note.file)}: ${shown(note.message)}`)));
+  const left = errors + warnings - notes.length;
+  if (left > 0) list.append(make("li", `and ${left.toLocaleString("en")} more`));
   details.append(list);
   place.replaceChildren(details);
 }
 
-/** Draws the GPUs with their shares: a click chooses one. */
+/** The most GPUs that are drawn until more are asked for. */
+const MOST_CHIPS = 40;
+
+/** Draws the GPUs with their shares, the largest first: a click chooses one. */
 function drawLegend(view) {
   const sums = new Map();
   const add = (key, bytes) => sums.set(key, (sums.get(key) ?? 0) + bytes);
@@ -194,13 +197,25 @@ function drawLegend(view) {
   if (view.gpu !== null) add(view.gpu, 0);
   const whole = view.node[view.measure];
   const gpus = [...sums.keys()].filter((key) => typeof key === "number");
-  gpus.sort((a, b) => compareGpus(view.gpus[a], view.gpus[b]));
-  const chips = gpus.map((gpu) => {
+  gpus.sort((a, b) => sums.get(b) - sums.get(a) || compareGpus(view.gpus[a], view.gpus[b]));
+  const isDrawn = (gpu, at) => view.hasAllChips || at < MOST_CHIPS || gpu === view.gpu;
+  const left = gpus.filter((gpu, at) => !isDrawn(gpu, at));
+  const chips = gpus.filter(isDrawn).map((gpu) => {
     const chip = make("button", "", { type: "button", class: "chip", "aria-pressed": view.gpu === gpu, "data-gpu": gpu, title: "Show what is left if only this GPU is kept" });
     chip.append(swatch("gpu", { gpu }, view), make("span", shown(view.gpus[gpu].name)), make("small", percent(sums.get(gpu), whole)));
     chip.addEventListener("click", () => view.choose(view.gpu === gpu ? null : gpu));
     return chip;
   });
+  if (left.length > 0) {
+    const more = make("button", "", { type: "button", class: "chip", title: "Show these GPUs" });
+    more.append(swatch("more", {}, view), make("span", count(left.length, "smaller GPU")), make("small", percent(left.reduce((sum, gpu) => sum + sums.get(gpu), 0), whole)));
+    more.addEventListener("click", () => {
+      view.hasAllChips = true;
+      drawLegend(view);
+      element("legend").querySelector(`[data-gpu="${left[0]}"]`).focus();
+    });
+    chips.push(more);
+  }
   const others = [["host", "host code"], ["other", "containers, other files"], ["unknown", "not understood"], ["more", "smaller rows"]];
   for (const [key, text] of others.filter(([key]) => sums.has(key))) {
     const chip = make("span", "", { class: "chip" });

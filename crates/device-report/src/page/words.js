@@ -15,7 +15,7 @@ const KINDS = {
 };
 
 /** What the sum of smaller rows consists of, by the type of the row around it. */
-const SMALLER = { all: "file", package: "file", gpu: "kernel" };
+const SMALLER = { all: "file", package: "file", file: "GPU", member: "GPU", gpu: "kernel" };
 
 /** Returns a text in which everything is visible: what has no shape or turns the direction is written as a number. */
 function shown(text) {

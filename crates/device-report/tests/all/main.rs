@@ -8,12 +8,16 @@
     reason = "a test fails by panicking, and says where"
 )]
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
 use device_account::{Account, Accountant, Amount, By, PackageShare};
-use device_report::{File, MOST_CHOICES, Node, NodeKind, Note, Report, write_page};
+use device_report::{
+    File, MOST_CHOICES, MOST_GPUS, MOST_NOTES, MOST_OF_NAME, Node, NodeKind, Note, Report, Shell,
+    Tried, Tries, choices, write_page,
+};
 use fat_object::{Options, walk};
 use samples::bundle;
 use samples::device::amd;
@@ -32,7 +36,7 @@ fn data(name: &str) -> Vec<u8> {
 
 fn report(name: &str, file: &[u8]) -> Report {
     let accounts = [(name.to_owned(), account(file))];
-    Report::new(&[File::new(name, &accounts).with_path(name.as_bytes())], Vec::new())
+    Report::new(&[File::new(name, &accounts).with_path(name.as_bytes())], Vec::new(), Shell::Posix)
 }
 
 fn page(report: &Report) -> String {
@@ -102,7 +106,8 @@ fn members_of_a_package_add_up_to_it() {
     assert_eq!(share.members, [5000, 1001]);
     let accounts = [(files[0].to_owned(), hip), (files[1].to_owned(), cuda)];
     let file = File::new("pkg.whl", &accounts).with_share(&share);
-    let report = Report::new(&[file.with_uneditable("a reason".to_owned())], Vec::new());
+    let report =
+        Report::new(&[file.with_uneditable("a reason".to_owned())], Vec::new(), Shell::Posix);
     let [tree] = report.files() else { panic!() };
     check(tree);
     assert_eq!((tree.kind, tree.stored), (NodeKind::Package, 6100));
@@ -143,7 +148,7 @@ fn containers_without_code_for_a_gpu_are_counted() {
         .iter()
         .map(|thin| (&*report.gpus()[thin.gpu].name, thin.emptied))
         .collect();
-    assert_eq!(emptied, [("gfx906", 2), ("gfx1100", 1)]);
+    assert_eq!(emptied, [("gfx1100", 1), ("gfx906", 2)]);
 }
 
 #[test]
@@ -167,13 +172,95 @@ fn few_gpus_are_choices() {
 }
 
 #[test]
+fn the_largest_gpus_stay_and_the_others_are_summed() {
+    let number = MOST_GPUS + 50;
+    let ids: Vec<_> = (0..number)
+        .map(|at| {
+            let mut code = amd(0x41);
+            code.resize(code.len() + 8 * at, 1);
+            (format!("hipv4-amdgcn-amd-amdhsa--gfx{:x}", 0x1000 + at), code)
+        })
+        .collect();
+    let file = bundle::bundle_of(&ids, 8);
+    let report = report("many", &file);
+    assert_eq!(report.gpus().len(), MOST_GPUS);
+    assert_eq!(report.gpus()[0].name, format!("gfx{:x}", 0x1000 + number - 1));
+    let [tree] = report.files() else { panic!() };
+    assert_eq!(tree.stored, file.len() as u64);
+    check(tree);
+    let more: Vec<_> = tree.children.iter().filter(|it| it.kind == NodeKind::More).collect();
+    let [more] = more[..] else { panic!("{} sums", more.len()) };
+    assert_eq!((more.count, more.gpu), (50, None));
+    let kept = tree.children.iter().filter(|node| node.kind == NodeKind::Gpu);
+    assert!(kept.clone().count() == MOST_GPUS);
+    assert!(kept.clone().all(|node| report.gpus()[node.gpu.unwrap()].name == node.name));
+    // The smallest are in the sum.
+    let smallest = kept.map(|node| node.stored).min().unwrap();
+    assert!(more.stored < 50 * smallest, "{} {smallest}", more.stored);
+}
+
+#[test]
+fn notes_are_few_and_errors_come_first() {
+    let mut notes = vec![Note::warning("a", "x".repeat(1000)); MOST_NOTES];
+    notes.push(Note::error("b", "wrong"));
+    let mut data = Vec::new();
+    Report::new(&[], notes, Shell::Posix).write_data(&mut data).unwrap();
+    let data: Value = serde_json::from_slice(&data).unwrap();
+    assert_eq!((&data["errors"], &data["warnings"]), (&Value::from(1), &Value::from(MOST_NOTES)));
+    let notes = data["notes"].as_array().unwrap();
+    assert_eq!((notes.len(), notes[0]["file"].as_str()), (MOST_NOTES, Some("b")));
+    assert_eq!(notes[1]["message"].as_str().unwrap().chars().count(), MOST_OF_NAME);
+}
+
+#[test]
+fn results_of_trials_are_those_of_the_file() {
+    let file = data("hip.o");
+    let names: Vec<_> = choices(&account(&file)).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), 4);
+    let tries = [
+        Tries::default()
+            .with_gpu("gfx1100".to_owned(), Tried::Saves(7))
+            .with_gpu("gfx9-generic".to_owned(), Tried::Refused("a reason".to_owned())),
+        Tries::default().with_gpu("gfx1100".to_owned(), Tried::Saves(5)),
+    ];
+    let results = |file: File<'_>| {
+        let report = Report::new(&[file], Vec::new(), Shell::Posix);
+        let name = |gpu: usize| report.gpus()[gpu].name.clone();
+        let thin = report.files()[0].thin.iter();
+        thin.map(|thin| (name(thin.gpu), (thin.saved, thin.refused.clone())))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let accounts = ["a", "b"].map(|name| (name.to_owned(), account(&file)));
+    let one = results(File::new("a", &accounts[..1]).with_tries(&tries));
+    assert_eq!(one["gfx1100"], (Some(7), None));
+    assert_eq!(one["gfx9-generic"].1.as_deref(), Some("a reason"));
+    assert_eq!(one["gfx906:xnack+"], (None, None));
+    let two = results(File::new("a", &accounts).with_tries(&tries));
+    assert_eq!(two["gfx1100"], (Some(12), None));
+    // The sizes of members are not those in their package.
+    let paths: [&[u8]; 2] = [b"a", b"b"];
+    let share = PackageShare::of(100, None, paths);
+    let package = results(File::new("a", &accounts).with_tries(&tries).with_share(&share));
+    assert_eq!(package["gfx1100"], (None, None));
+    // The first image is gfx1100.
+    let tries = [Tries::default(), Tries::default().with_uneditable(0..2, "a reason")];
+    let package = results(File::new("pkg", &accounts).with_tries(&tries).with_share(&share));
+    assert_eq!(package["gfx1100"], (None, None));
+    assert_eq!(package["gfx906:xnack+"].1.as_deref(), Some("b: a reason"));
+    let tries = [Tries::refused("damaged")];
+    let file = results(File::new("a", &accounts[..1]).with_tries(&tries));
+    assert!(file.values().all(|(_, why)| why.as_deref() == Some("damaged")), "{file:?}");
+}
+
+#[test]
 fn hostile_names_stay_data() {
     let evil = "</script><script>alert(1)</script><!--\u{2028}\u{202e}&amp;\"'\\\0";
     let id = format!("hip-amdgcn-amd-amdhsa--{}", "<!--<script>&\u{2029}</ScRiPt >");
     let file = bundle::bundle_of(&[(id, amd(0x2f))], 8);
     let accounts = [(evil.to_owned(), account(&file))];
     let files = [File::new(evil, &accounts).with_path(b"\xff</script>'\n")];
-    let report = Report::new(&files, vec![Note::error(evil, evil), Note::warning(evil, evil)]);
+    let notes = vec![Note::error(evil, evil), Note::warning(evil, evil)];
+    let report = Report::new(&files, notes, Shell::Posix);
     let (page, mut plain) = (page(&report), Vec::new());
     report.write_data(&mut plain).unwrap();
     let found = data_of(&page);

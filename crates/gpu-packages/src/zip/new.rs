@@ -1,5 +1,6 @@
 //! New zip files, written from the first member to the last.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroUsize;
@@ -54,12 +55,12 @@ pub struct NewZip<W> {
     /// The start of the zip file in the output.
     base: u64,
     directory: Vec<u8>,
-    count: u64,
+    names: HashSet<String>,
 }
 
 impl<W> fmt::Debug for NewZip<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NewZip").field("members", &self.count).finish_non_exhaustive()
+        f.debug_struct("NewZip").field("members", &self.names.len()).finish_non_exhaustive()
     }
 }
 
@@ -71,7 +72,7 @@ impl<W: Write + Seek> NewZip<W> {
     /// Errors of the output.
     pub fn new(mut out: W) -> Result<Self, Error> {
         let base = out.stream_position()?;
-        Ok(NewZip { out, base, directory: Vec::new(), count: 0 })
+        Ok(NewZip { out, base, directory: Vec::new(), names: HashSet::new() })
     }
 
     /// Adds a member with these contents of `size` bytes, and returns their SHA-256. `mode` has the permissions of Unix.
@@ -79,7 +80,8 @@ impl<W: Write + Seek> NewZip<W> {
     /// # Errors
     ///
     /// Errors of reading and writing; [`Mismatch`](ErrorKind::Mismatch) if the contents have another size;
-    /// [`Refused`](ErrorKind::Refused) for a name of more than 65,535 bytes.
+    /// [`Refused`](ErrorKind::Refused) for a name of more than 65,535 bytes, or one that a member has: readers take the first or the
+    /// last of two.
     pub fn add(
         &mut self,
         name: &str,
@@ -93,6 +95,10 @@ impl<W: Write + Seek> NewZip<W> {
             let text = format!("a name of {} bytes is longer than zip files can have", name.len());
             Error::new(ErrorKind::Refused, text)
         })?;
+        if !self.names.insert(name.to_owned()) {
+            let text = format!("{}: a member has this name", Shown(name.as_bytes()));
+            return Err(Error::new(ErrorKind::Refused, text));
+        }
         // Deflated data may be a little longer than the contents.
         let is_zip64 = size.checked_add((size >> 10) + (1 << 16)).is_none_or(is_long);
         let (method, search) = match storing {
@@ -161,7 +167,6 @@ impl<W: Write + Seek> NewZip<W> {
             ..CentralRecord::new_zeroed()
         };
         self.directory.extend([record.as_bytes(), name.as_bytes(), &extra].concat());
-        self.count += 1;
     }
 
     fn write(
@@ -198,7 +203,8 @@ impl<W: Write + Seek> NewZip<W> {
     ///
     /// Errors of the output.
     pub fn finish(mut self) -> Result<W, Error> {
-        let (offset, size, count) = (self.position()?, self.directory.len() as u64, self.count);
+        let (offset, size, count) =
+            (self.position()?, self.directory.len() as u64, self.names.len() as u64);
         let mut ends = std::mem::take(&mut self.directory);
         if count >= u64::from(u16::MAX) || is_long(size) || is_long(offset) {
             let mut end = Zip64End { made_by: MADE_BY.into(), ..Zip64End::new() };

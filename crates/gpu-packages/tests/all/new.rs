@@ -47,6 +47,19 @@ fn new_zip_files_are_read_by_others() {
 }
 
 #[test]
+fn a_name_is_given_once() {
+    let mut zip = NewZip::new(Cursor::new(Vec::new())).unwrap();
+    let mut add = |name| zip.add(name, 0o644, &b"12"[..], 2, Storing::Plain, ONE);
+    add("a").unwrap();
+    add("b").unwrap();
+    let error = add("a").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(error.to_string(), "a: a member has this name");
+    let new = zip.finish().unwrap().into_inner();
+    assert_eq!(Zip::read(Cursor::new(&new)).unwrap().members().len(), 2);
+}
+
+#[test]
 fn new_wheels_have_a_right_record() {
     let mut wheel = NewWheel::new(Cursor::new(Vec::new()), "foo-1.0.dist-info").unwrap();
     for name in ["foo/a.so", "foo/b,\"c\".so"] {

@@ -1,6 +1,7 @@
 //! The example files, and whatever can be made of their bytes.
 
 use oracles::*;
+use samples::fatbin::{Made, fatbin};
 
 use crate::files;
 
@@ -249,4 +250,11 @@ fn model_samples() {
             linked::check(&sample[at..]);
         }
     });
+}
+
+#[test]
+fn an_image_may_state_any_size() {
+    let cubin = Made { flags: 0x2001, size: u64::MAX / 2, ..Made::cubin(80, &[1; 100]) };
+    let account = oracles::accounts::check(&fatbin(&[cubin]));
+    assert_eq!(account.images()[0].info.size(), u64::MAX / 2);
 }

@@ -18,6 +18,7 @@ use tool_kit::looked::Seen;
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::Name;
 use tool_kit::parallel::Threads;
+use tool_kit::positioned::Positioned;
 use tool_kit::stamp::Stamp;
 use tool_kit::store::Store;
 use tool_kit::{input, real};
@@ -281,12 +282,26 @@ impl Input {
     pub fn with_reader<T>(
         &self,
         max: MaxInput,
-        read: impl FnOnce(&mut dyn ReadSeek) -> io::Result<T>,
+        read: impl FnOnce(Positioned<'_>) -> io::Result<T>,
     ) -> io::Result<T> {
         match self.store() {
-            Some((store, _)) => read(&mut store.reader()),
-            None => read(&mut self.open(max)?.reader()),
+            Some((store, _)) => read(store.reader()),
+            None => read(self.open(max)?.reader()),
         }
+    }
+
+    /// Returns the options of a [walk](Self::walk) through the file.
+    ///
+    /// # Errors
+    ///
+    /// Errors of opening the file.
+    pub fn walk_options(&self, limits: &Limits) -> io::Result<fat_object::Options> {
+        let options = limits.options();
+        if let Some((_, left)) = self.store() {
+            let most = options.max_decompressed().min(*left);
+            return Ok(options.with_max_decompressed(most));
+        }
+        Ok(limits.for_file(&options, self.open(limits.max_input)?.metadata().len()))
     }
 
     /// Reads something of the package that a member lies in, while the member is looked into; `None` for another file.

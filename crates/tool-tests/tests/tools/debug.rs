@@ -32,7 +32,7 @@ const NAMES: [(&str, &[&str]); 9] = [
     ("arguments of a command line", &["HostOptions", "LinkerScript", "Options", "PlanOptions"]),
     (
         "paths of files",
-        &["Distribution", "DistributionFiles", "Lists", "Member", "MemberPath", "Rewrite"],
+        &["Distribution", "DistributionFiles", "File", "Lists", "Member", "MemberPath", "Rewrite"],
     ),
     (
         "paths of files, and their hashes",

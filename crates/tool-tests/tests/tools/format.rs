@@ -462,6 +462,11 @@ fn growth_is_against_a_base_that_is_known() {
         message.as_str().unwrap().starts_with("device code about 767 B -> 3.1 KiB (+"),
         "{message}"
     );
+    // A file that was not read may have grown, or not.
+    let args = ["--growth", "5%", "--base", "hip-ccob-v3.hipfb", "hip.hipfb", "none", "--json"];
+    let unread = check_in(place.path(), &args);
+    assert_eq!(found(&unread), one("file/error", "none"));
+    assert_eq!(unread.status.code(), Some(1));
 }
 
 #[test]

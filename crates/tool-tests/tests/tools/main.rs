@@ -64,6 +64,7 @@ mod packages;
 mod promises;
 mod public_api;
 mod records;
+mod report;
 mod roc_obj;
 #[cfg(target_os = "linux")]
 mod screens;

@@ -117,6 +117,14 @@ fn bash_completes_commands_options_values_and_files() {
             &["rx7600", "rx7600m", "rx7600mxt", "rx7600s", "rx7600xt"],
         ),
         (&["offload", "thin", "--keep", "mi300"], &["mi300a", "mi300x"]),
+        // Lists are completed after each comma, and names of files are not lists.
+        (&["offload", "match", "--gpu", "sm_80,gfx1101"], &["sm_80,gfx1101"]),
+        (
+            &["offload", "thin", "--keep", "gfx906,sm_80,mi300"],
+            &["gfx906,sm_80,mi300a", "gfx906,sm_80,mi300x"],
+        ),
+        (&["offload", "thin", "--drop", "gfx906,"], &[]),
+        (&["offload", "thin", "a,libf"], &[]),
         (&["offload", "thin", "--keep", "gfx9-"], &["gfx9-4-generic", "gfx9-generic"]),
         (&["offload", "ls", "--target", "sm_9"], &["sm_90", "sm_90a"]),
         (&["offload", "wrap", "--kind", ""], &["openmp", "cuda", "hip", "sycl"]),
