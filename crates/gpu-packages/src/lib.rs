@@ -122,6 +122,7 @@ mod verify;
 mod visitor;
 mod walk;
 mod wheel;
+mod wheel_metadata;
 mod wheel_name;
 mod zip;
 
@@ -152,6 +153,7 @@ pub use verify::{Verified, verify, verify_with};
 pub use visitor::Visitor;
 pub use walk::{ZipWalker, walk};
 pub use wheel::{WheelEdit, check_wheel, dist_info, read_record};
+pub use wheel_metadata::WheelMetadata;
 pub use wheel_name::WheelName;
 pub use zip::{NewContents, NewZip, Rewrite, Storing, Zip, ZipEdit, ZipMember, ZipMemberReader};
 
