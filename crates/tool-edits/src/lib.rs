@@ -16,6 +16,7 @@ mod report;
 mod reporter;
 mod run;
 mod short_report;
+mod split;
 mod wishes;
 mod words;
 
@@ -27,5 +28,6 @@ pub use options::{Options, Uneditable, Within};
 pub use report::Work;
 pub use reporter::{Reporter, SizeReport};
 pub use short_report::ShortReport;
+pub use split::{DeviceWheel, Pack, Packs, SplitMember, WheelParts, WheelSplit, plan};
 pub use wishes::Wishes;
 pub use words::{describe_host, unclear};

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod join;
 pub(crate) mod split;
+mod split_wheel;
 
 use fat_edit::EditPlan;
 
