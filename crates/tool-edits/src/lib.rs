@@ -8,6 +8,7 @@
 mod editor;
 mod incoming;
 mod job;
+mod join;
 mod loose;
 mod new_images;
 mod options;
@@ -17,11 +18,13 @@ mod reporter;
 mod run;
 mod short_report;
 mod split;
+mod unpacked;
 mod wishes;
 mod words;
 
 pub use editor::{Editor, Subject};
 pub use incoming::Incoming;
+pub use join::{JoinedWheel, WheelJoin};
 pub use loose::Databases;
 pub use new_images::NewImages;
 pub use options::{Options, Uneditable, Within};

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod join;
+mod join_wheel;
 pub(crate) mod split;
 mod split_wheel;
 

@@ -11,7 +11,8 @@ use tool_inputs::package::HEAD;
 use tool_kit::failure::Failure;
 use tool_kit::positioned::Positioned;
 
-use super::library::{Code, Unpacked};
+use super::library::Code;
+use crate::unpacked::Unpacked;
 use crate::words::of_package;
 
 /// Members of a wheel, by their indices.
@@ -101,7 +102,7 @@ impl Contents {
         let mut is_wrapped = |members: &[&Candidate]| -> Result<bool, Failure> {
             for member in members {
                 let mut contents = edit.open(member.index, reader).map_err(of_package)?;
-                if let Code::Wrapped = Unpacked::read(&mut contents)?.code(limits)? {
+                if let Code::Wrapped = Code::of(&Unpacked::read(&mut contents)?, limits)? {
                     return Ok(true);
                 }
             }

@@ -10,3 +10,5 @@ mod wheel;
 
 pub use options::{DeviceWheel, SplitMember, WheelParts, WheelSplit};
 pub use packs::{Pack, Packs, plan};
+pub(crate) use packs::CODES;
+pub(crate) use texts::{BOOTSTRAP, is_host_line};

@@ -14,7 +14,7 @@ use tool_kit::positioned::Positioned;
 use tool_kit::scratch;
 
 /// The contents of temporary files.
-pub(super) const CODES: &str = "code objects";
+pub(crate) const CODES: &str = "code objects";
 
 /// The directory of packs in wheels, below that of the libraries.
 pub(super) const DIRECTORY: &str = ".kpack";

@@ -6,7 +6,7 @@ use device_select::{PackageGroup, PackageLevel};
 use gpu_packages::WheelMetadata;
 
 /// The package that finds out which GPUs a machine has.
-const BOOTSTRAP: &str = "Requires-Dist: rocm-bootstrap";
+pub(crate) const BOOTSTRAP: &str = "Requires-Dist: rocm-bootstrap";
 
 /// What stands for a GPU in a requirement.
 const PLACEHOLDER: &str = "@GFXARCH@";
@@ -41,7 +41,7 @@ pub(super) fn host_lines(
 }
 
 /// Returns whether a line at the end of the fields of a host wheel is one of [`host_lines`].
-pub(super) fn is_host_line(line: &str) -> bool {
+pub(crate) fn is_host_line(line: &str) -> bool {
     let is_device = |extra: &str| extra.starts_with("device-");
     let requires = line.strip_prefix("Requires-Dist: ").and_then(|line| line.split_once("; "));
     let extra = requires.and_then(|(_, marker)| marker.strip_prefix("extra == \""));

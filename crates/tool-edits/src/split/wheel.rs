@@ -16,10 +16,11 @@ use tool_kit::stamp::Stamp;
 
 use super::contents::{Candidate, Contents, below};
 use super::device::{Device, Shared};
-use super::library::{Code, Unpacked};
+use super::library::Code;
 use super::options::{DeviceWheel, SplitMember, WheelParts, WheelSplit};
 use super::packs::{DIRECTORY, Pack, Packs, plan};
 use super::texts::{device_name, host_lines};
+use crate::unpacked::Unpacked;
 use crate::words::{allow_if, of_package};
 
 /// A wheel that is being split.
@@ -155,17 +156,23 @@ impl Splitting<'_, '_> {
         let mut elsewhere = Vec::new();
         for candidate in &contents.elsewhere {
             let unpacked = self.unpack(candidate)?;
-            if !matches!(unpacked.code(self.options.limits)?, Code::None) {
+            if !matches!(Code::of(&unpacked, self.options.limits)?, Code::None) {
                 elsewhere.push(&*candidate.path);
             }
         }
         for (names, why) in [
-            (others, "device code that is not split, as HIP's runtime does not find it by wrappers"),
+            (others, "device code that is not HIP's, or to which no wrapper leads"),
             (elsewhere, "device code outside of the directory that is split"),
         ] {
             if !names.is_empty() {
                 self.notes.push(format!("the host wheel keeps {why}: {}", few(names)));
             }
+        }
+        let lost = self.members.iter().filter(|member| !member.split.has_way_back());
+        let lost: Vec<&str> = lost.map(|member| &*member.path).collect();
+        if !lost.is_empty() {
+            let text = "packs do not note how files were laid out whose bundles are compressed, so that `offload join` compresses new ones";
+            self.notes.push(format!("{text}: {}", few(lost)));
         }
         Ok(())
     }
@@ -183,7 +190,7 @@ impl Splitting<'_, '_> {
     fn library(&mut self, candidate: &Candidate, name: &str) -> Result<bool, Failure> {
         let WheelSplit { limits, drop_signature, .. } = *self.options;
         let unpacked = self.unpack(candidate)?;
-        match unpacked.code(limits)? {
+        match Code::of(&unpacked, limits)? {
             Code::Wrapped => {}
             Code::MovedOut => {
                 return Err("its device code is in kernel packs already".to_owned().into());
