@@ -130,9 +130,14 @@ fn split(args: &Args, group: &str) -> Result<Done, Failure> {
 
 fn at(path: &Path, failure: Failure) -> Failure {
     match failure {
-        Failure::Complaints(all) => {
+        Failure::Complaints(all) | Failure::Refused(all) => {
             let name = input::display(path);
-            all.iter().map(|text| format!("{name}: {text}")).collect::<Vec<_>>().into()
+            // Members of a package are named by it and their path.
+            let named = |text: &String| {
+                let colon = if text.starts_with(':') { "" } else { ": " };
+                format!("{name}{colon}{text}")
+            };
+            all.iter().map(named).collect::<Vec<_>>().into()
         }
         Failure::NoCode => format!("{}: no device code found", input::display(path)).into(),
         other => other,

@@ -20,6 +20,8 @@ pub(super) enum Code {
     /// Other code, or code that no wrapper leads to.
     Other,
     None,
+    /// Not known, as the file is damaged in this way.
+    Unknown(String),
 }
 
 impl Code {
@@ -33,21 +35,29 @@ impl Code {
             FileFormat::Pe => Format::Pe,
             _ => return Ok(Code::None),
         };
-        let wrappers = match object_edit::hip_wrappers(&mut source, &(0..len), format) {
-            Ok(wrappers) => wrappers,
+        let found = object_edit::hip_wrappers(&mut source, &(0..len), format);
+        let fault = match found {
+            Ok(wrappers) if wrappers.iter().any(|wrapper| wrapper.is_moved_out) => {
+                return Ok(Code::MovedOut);
+            }
+            Ok(wrappers) if !wrappers.is_empty() => return Ok(Code::Wrapped),
+            Ok(_) => None,
             Err(error) if error.kind() == ErrorKind::Read => {
                 return Err(io::Error::from(error).into());
             }
-            Err(error) => return Err(error.to_string().into()),
+            Err(error) => Some(error.to_string()),
         };
-        if wrappers.iter().any(|wrapper| wrapper.is_moved_out) {
-            return Ok(Code::MovedOut);
-        }
-        if !wrappers.is_empty() {
-            return Ok(Code::Wrapped);
-        }
         let options = limits.for_file(&limits.options().with_scan(false), len);
-        let contents = survey(reader, &options).map_err(|error| error.to_string())?;
-        Ok(if contents.containers().is_empty() { Code::None } else { Code::Other })
+        let contents = match survey(reader, &options) {
+            Ok(contents) => contents,
+            Err(error) if error.io().is_some() => return Err(io::Error::from(error).into()),
+            Err(error) => return Ok(Code::Unknown(error.to_string())),
+        };
+        match (contents.containers(), fault) {
+            // Files with debug information have the sections without their bytes.
+            ([], _) => Ok(Code::None),
+            (_, None) => Ok(Code::Other),
+            (_, Some(fault)) => Err(fault.into()),
+        }
     }
 }

@@ -156,8 +156,9 @@ impl Splitting<'_, '_> {
         let mut elsewhere = Vec::new();
         for candidate in &contents.elsewhere {
             let unpacked = self.unpack(candidate)?;
-            if !matches!(Code::of(&unpacked, self.options.limits)?, Code::None) {
-                elsewhere.push(&*candidate.path);
+            match Code::of(&unpacked, self.options.limits)? {
+                Code::None | Code::Unknown(_) => {}
+                _ => elsewhere.push(&*candidate.path),
             }
         }
         for (names, why) in [
@@ -197,6 +198,11 @@ impl Splitting<'_, '_> {
             }
             Code::Other => return Ok(false),
             Code::None => return Ok(true),
+            Code::Unknown(why) => {
+                let path = &candidate.path;
+                self.notes.push(format!("{path}: it stays as it is, as it is damaged: {why}"));
+                return Ok(true);
+            }
         }
         let (file, size) = unpacked.subject();
         let split = plan((file, size), &self.packs.marker(name), limits, drop_signature)?;

@@ -70,6 +70,7 @@ mod screens;
 mod shrink;
 mod silent;
 mod split_sets;
+mod split_wheels;
 mod suggest;
 mod sycl;
 mod threads;
