@@ -162,22 +162,66 @@ mod tests {
     #[test]
     fn paths_tell_library_and_gpus() {
         for (path, reader, target, key) in [
-            ("rocblas/library/TensileLibrary_lazy_gfx1100.dat", FileReader::Rocblas, "gfx1100", "gfx1100"),
-            ("lib/rocblas/library/Kernels.so-000-gfx90a-xnack-.hsaco", FileReader::Rocblas, "gfx90a:xnack-", "gfx90a"),
-            ("rocblas/library/x_gfx90a-sramecc+-xnack-.co", FileReader::Rocblas, "gfx90a:sramecc+:xnack-", "gfx90a"),
-            ("hipblaslt/library/gfx950/TensileLibrary_fallback.dat", FileReader::Hipblaslt, "gfx950", "gfx950"),
-            ("hipblaslt/library/gfx90a-xnack+/notes", FileReader::Hipblaslt, "gfx90a:xnack+", "gfx90a"),
-            ("hipblaslt/library/TensileLibrary_gfx942.dat.zlib", FileReader::Hipblaslt, "gfx942", "gfx942"),
+            (
+                "rocblas/library/TensileLibrary_lazy_gfx1100.dat",
+                FileReader::Rocblas,
+                "gfx1100",
+                "gfx1100",
+            ),
+            (
+                "lib/rocblas/library/Kernels.so-000-gfx90a-xnack-.hsaco",
+                FileReader::Rocblas,
+                "gfx90a:xnack-",
+                "gfx90a",
+            ),
+            (
+                "rocblas/library/x_gfx90a-sramecc+-xnack-.co",
+                FileReader::Rocblas,
+                "gfx90a:sramecc+:xnack-",
+                "gfx90a",
+            ),
+            (
+                "hipblaslt/library/gfx950/TensileLibrary_fallback.dat",
+                FileReader::Hipblaslt,
+                "gfx950",
+                "gfx950",
+            ),
+            (
+                "hipblaslt/library/gfx90a-xnack+/notes",
+                FileReader::Hipblaslt,
+                "gfx90a:xnack+",
+                "gfx90a",
+            ),
+            (
+                "hipblaslt/library/TensileLibrary_gfx942.dat.zlib",
+                FileReader::Hipblaslt,
+                "gfx942",
+                "gfx942",
+            ),
             ("hipsparselt/library/Kernels_gfx942.co", FileReader::Hipsparselt, "gfx942", "gfx942"),
-            ("lib/aotriton.images/amd-gfx120x/a/b.aks2", FileReader::Aotriton, "gfx120x", "gfx12_0"),
+            (
+                "lib/aotriton.images/amd-gfx120x/a/b.aks2",
+                FileReader::Aotriton,
+                "gfx120x",
+                "gfx12_0",
+            ),
             ("aotriton.images/amd-gfx90a/b.aks2", FileReader::Aotriton, "gfx90a", "gfx90a"),
-            ("e/hip_kernel_provider/asm_kernels/gfx950/x/y.co", FileReader::HipKernelProvider, "gfx950", "gfx950"),
+            (
+                "e/hip_kernel_provider/asm_kernels/gfx950/x/y.co",
+                FileReader::HipKernelProvider,
+                "gfx950",
+                "gfx950",
+            ),
             ("share/miopen/db/gfx942130.HIP.fdb.txt", FileReader::Miopen, "gfx942", "gfx942"),
             ("lib/libMIOpenCKGroupedConv_gfx942.so.1", FileReader::Miopen, "gfx942", "gfx942"),
             ("bin/MIOpenCKx_gfx1100.dll", FileReader::Miopen, "gfx1100", "gfx1100"),
         ] {
             let file = DeviceFile::at(path).unwrap_or_else(|| panic!("{path}"));
-            assert_eq!((file.reader(), file.target(), file.group().key()), (reader, target, key), "{path}");
+            assert_eq!(
+                (file.reader(), file.target(), file.group().key()),
+                (reader, target, key),
+                "{path}"
+            );
         }
     }
 

@@ -142,10 +142,10 @@ pub use candidate::Candidate;
 #[cfg(feature = "files")]
 pub use collect::{Collector, units};
 pub use database::Database;
-pub use device_file::{DeviceFile, FileReader};
 #[cfg(feature = "files")]
 pub use decision::{Decision, Missing};
 pub use device::{Device, PtxJit};
+pub use device_file::{DeviceFile, FileReader};
 pub use environment::{Visible, overridden, visible_devices};
 pub use few::few;
 #[cfg(feature = "files")]

@@ -56,6 +56,8 @@
 //! - [`ZipEdit`] does so for other zip files.
 //! - [`PackageEdit`] takes either, and compares members with `RECORD` while they are read. [`PackageForm`] tells what a file is.
 //! - [`rewrite_tar`] and [`rewrite_deb`] replace members of tar files and Debian packages, which are compressed again as they were ([`Compression`]).
+//! - [`NewZip`] and [`NewWheel`] write new files, also with members of others as they are stored there; [`WheelMetadata`] has names and
+//!   tags for wheels that belong to another.
 //! - [`Record`] changes the text of a `RECORD`; [`InstalledList`] corrects any list of installed files, conda's too,
 //!   and [`InstalledNotes`] make it safe to interrupt.
 //!

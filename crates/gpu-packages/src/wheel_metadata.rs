@@ -151,7 +151,8 @@ impl WheelMetadata {
     /// Returns the text of the file `WHEEL` for a wheel with the tags of this one that is not pure Python.
     #[must_use]
     pub fn wheel_text(&self, generator: &str) -> String {
-        let mut text = format!("Wheel-Version: 1.0\nGenerator: {generator}\nRoot-Is-Purelib: false\n");
+        let mut text =
+            format!("Wheel-Version: 1.0\nGenerator: {generator}\nRoot-Is-Purelib: false\n");
         text.extend(self.build.iter().map(|build| format!("Build: {build}\n")));
         text.extend(self.tags.iter().map(|tag| format!("Tag: {}\n", tag.join("-"))));
         text
@@ -193,7 +194,10 @@ impl WheelMetadata {
     /// Returns `METADATA` without the last lines of its fields that `is_left_out` says, the last one first; and the number of these
     /// lines.
     #[must_use]
-    pub fn without_last_lines(&self, mut is_left_out: impl FnMut(&str) -> bool) -> (Vec<u8>, usize) {
+    pub fn without_last_lines(
+        &self,
+        mut is_left_out: impl FnMut(&str) -> bool,
+    ) -> (Vec<u8>, usize) {
         let (head, body) = self.text.split_at(self.head_len());
         let lines: Vec<&[u8]> = head.split_inclusive(|&byte| byte == b'\n').collect();
         let is_left_out = |line: &&&[u8]| {

@@ -21,7 +21,8 @@ pub(crate) struct Unpacked {
 impl Unpacked {
     pub(crate) fn read(contents: &mut dyn Read) -> io::Result<Self> {
         let mut file = scratch::file(MEMBER)?;
-        let size = io::copy(contents, &mut file).map_err(|error| scratch::copying(MEMBER, error))?;
+        let size =
+            io::copy(contents, &mut file).map_err(|error| scratch::copying(MEMBER, error))?;
         Ok(Unpacked { file, size })
     }
 

@@ -20,7 +20,8 @@ pub(super) fn join(args: &Args, host: Package) -> Result<(), Failure> {
     let mut packages = vec![(input::display(&args.host), host)];
     for path in &args.packs {
         let name = input::display(path);
-        let opened = Opened::new(path, args.max_input).and_then(|opened| Package::of(&Arc::new(opened)));
+        let opened =
+            Opened::new(path, args.max_input).and_then(|opened| Package::of(&Arc::new(opened)));
         let package = opened.map_err(|error| format!("{name}: {}", report::reason(&error)))?;
         let package = package.ok_or_else(|| format!("{name}: expected a device wheel"))?;
         packages.push((name, package));

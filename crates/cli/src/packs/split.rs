@@ -79,9 +79,15 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             let file = args.files.first().map_or(Path::new(""), |file| file);
             split_wheel::split(args, &package).map_err(|failure| at(file, failure))
         }
-        (Some(_), Some(_)) => Err("--group is for libraries: packs of a wheel have its name".to_owned().into()),
-        (None, Some(group)) => print(args, &split(args, group)?).map_err(|error| Failure::printing(&error)),
-        (None, None) => tool_kit::arguments::usage("--group GROUP is required for libraries".into()),
+        (Some(_), Some(_)) => {
+            Err("--group is for libraries: packs of a wheel have its name".to_owned().into())
+        }
+        (None, Some(group)) => {
+            print(args, &split(args, group)?).map_err(|error| Failure::printing(&error))
+        }
+        (None, None) => {
+            tool_kit::arguments::usage("--group GROUP is required for libraries".into())
+        }
     });
     match done {
         Ok(()) => Ok(Outcome::Clean),

@@ -59,12 +59,16 @@ fn print(package: &Package, parts: &WheelParts) -> std::io::Result<()> {
     let (host, part) = (input::display(&parts.host), style::percent(after, before));
     let [before, after] = [before, after].map(style::size);
     let count = style::count(parts.members.len(), "file");
-    show!(out, "{HEADING}{host}{HEADING:#}  {before} -> {after}, {part}, {count} without device code")?;
+    show!(
+        out,
+        "{HEADING}{host}{HEADING:#}  {before} -> {after}, {part}, {count} without device code"
+    )?;
     let mut table = Table::default()
         .column("DEVICE WHEEL", Align::Left, TARGET)
         .numbers(["PACKS", "IMAGES", "FILES", "SIZE"]);
     for device in &parts.devices {
-        let numbers = [device.packs.to_string(), device.images.to_string(), device.files.to_string()];
+        let numbers =
+            [device.packs.to_string(), device.images.to_string(), device.files.to_string()];
         let [packs, images, files] = numbers;
         table.row(&[input::display(&device.path), packs, images, files, style::size(device.size)]);
     }

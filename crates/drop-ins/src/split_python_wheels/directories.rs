@@ -102,7 +102,9 @@ fn unpack_one(wheel: &Path, to: &Path, outputs: &mut Outputs) -> Result<(), Fail
         let name = String::from_utf8_lossy(member.name()).into_owned();
         let is_unsafe = gpu_packages::unsafe_name(member.name()).is_some();
         if is_unsafe {
-            return Err(Failure::refused(format!("{name}: a name that leads out of the directory")));
+            return Err(Failure::refused(format!(
+                "{name}: a name that leads out of the directory"
+            )));
         }
         if member.is_directory() {
             continue;

@@ -37,7 +37,12 @@ pub static TOOL: Tool = Tool {
     max_positionals: 0,
     heading: "split_python_wheels options:",
     options: &[
-        required(Opt::new("input", Kind::Value, "path", "Wheel, or a directory with the files of one")),
+        required(Opt::new(
+            "input",
+            Kind::Value,
+            "path",
+            "Wheel, or a directory with the files of one",
+        )),
         required(Opt::new("output-dir", Kind::Value, "directory", "Directory for the new wheels")),
         required(Opt::new(
             "device-package-prefix",
@@ -81,7 +86,12 @@ pub static TOOL: Tool = Tool {
             "scheme",
             "Compression of kernel packs (default: zstd)",
         ),
-        Opt::new("compression-level", Kind::Unsigned, "level", "Level of zstd, 1 to 22 (default: 3)"),
+        Opt::new(
+            "compression-level",
+            Kind::Unsigned,
+            "level",
+            "Level of zstd, 1 to 22 (default: 3)",
+        ),
         Opt::new("tmp-dir", Kind::Value, "directory", "Directory for temporary files"),
         Opt::new("verbose", Kind::Bool, "", "Print what is done"),
         Opt::new("jobs", Kind::Unsigned, "n", "Number of threads, also -j (default: 1)"),
@@ -94,7 +104,11 @@ pub static TOOL: Tool = Tool {
         Opt::new("variant-label", Kind::Value, "label", "Ignored without --generate-variant-wheel"),
         Opt::new("clang-offload-bundler", Kind::Value, "path", "Ignored: it is not needed"),
     ],
-    version: concat!("offload ", env!("CARGO_PKG_VERSION"), ", in place of split_python_wheels of ROCm\n"),
+    version: concat!(
+        "offload ",
+        env!("CARGO_PKG_VERSION"),
+        ", in place of split_python_wheels of ROCm\n"
+    ),
 };
 
 /// Runs `split_python_wheels` with the arguments of this process.
@@ -140,7 +154,8 @@ impl Job {
     fn new(matches: &Matches) -> Result<Self, Failure> {
         let text = |name: &str| String::from_utf8_lossy(matches.text(name)).into_owned();
         let texts = |name: &str| {
-            let values = matches.values(name).map(|value| String::from_utf8_lossy(value).into_owned());
+            let values =
+                matches.values(name).map(|value| String::from_utf8_lossy(value).into_owned());
             values.filter(|value| !value.is_empty()).collect::<Vec<_>>()
         };
         if matches.is_on("generate-variant-wheel") {
@@ -169,7 +184,11 @@ impl Job {
             root: text("overlay-root"),
             requires: texts("device-requires-dist"),
             readers,
-            scheme: if matches.text("compression") == b"none" { Scheme::Plain } else { Scheme::Zstd },
+            scheme: if matches.text("compression") == b"none" {
+                Scheme::Plain
+            } else {
+                Scheme::Zstd
+            },
             level,
             limits: Limits::with_threads(Threads::of(jobs)),
             writes_directories: matches.text("output-format") == b"directory",

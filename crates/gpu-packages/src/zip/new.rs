@@ -12,8 +12,8 @@ use super::deflate::{Sums, deflate_to, search_of};
 use super::extra::with_zip64;
 use super::rewrite::short;
 use super::wire::{CentralRecord, EndOfDirectory, Fields, LocalHeader, Zip64End, Zip64Locator};
-use crate::error::{Error, ErrorKind};
 use super::{DESCRIPTOR, Zip};
+use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash, Hasher, hash_reader};
 use crate::path::Shown;
 
@@ -168,8 +168,7 @@ impl<W: Write + Seek> NewZip<W> {
             stored_size: short(stored_size, is_zip64),
             ..record.fields
         };
-        let extra =
-            if is_zip64 { with_zip64(&[], &[size, stored_size]) } else { Vec::new() };
+        let extra = if is_zip64 { with_zip64(&[], &[size, stored_size]) } else { Vec::new() };
         let offset = self.position()?;
         let local = Fields { extra_len: extra_len(&extra), ..fields };
         let header = LocalHeader { signature: *b"PK\x03\x04", fields: local };

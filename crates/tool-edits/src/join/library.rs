@@ -20,6 +20,8 @@ pub(super) struct Joined {
     pub(super) name: String,
     /// `true` if it is the file that was split.
     pub(super) is_original: bool,
+    /// `true` if packs note how that was laid out, and it is another one, or packs lack code objects of it.
+    pub(super) is_changed: bool,
 }
 
 /// Joins the library at a path in a wheel with its packs; `None` for another file.
@@ -39,7 +41,9 @@ pub(super) fn join<'p>(
     if join.used().is_empty() {
         return Err(format!("no kernel pack of these wheels has its code, of {name}").into());
     }
-    if let Some((recipe, expected)) = join.way_back(size)
+    let way_back = join.way_back(size);
+    let is_changed = way_back.is_some();
+    if let Some((recipe, expected)) = way_back
         && let Some(plan) = join.plan_back(&recipe, scratch::file(CODES)?).map_err(failed)?
     {
         let mut hash = None;
@@ -48,13 +52,14 @@ pub(super) fn join<'p>(
             Ok(())
         })?;
         if hash == Some(expected) {
-            return Ok(Some(Joined { file, size: plan.size(), name, is_original: true }));
+            let size = plan.size();
+            return Ok(Some(Joined { file, size, name, is_original: true, is_changed: false }));
         }
     }
     let compress = compress || join.was_compressed();
     let plan = join.plan_anew(reader, scratch::file(CODES)?, compress, options).map_err(failed)?;
     let file = Unpacked::rewritten(|out| plan.write(reader, out).map(|_| ()))?;
-    Ok(Some(Joined { file, size: plan.size(), name, is_original: false }))
+    Ok(Some(Joined { file, size: plan.size(), name, is_original: false, is_changed }))
 }
 
 fn failed(error: fat_edit::Error) -> Failure {

@@ -20,11 +20,7 @@ pub(super) struct WheelPack {
 
 impl WheelPack {
     /// Reads a member with this path, and a name for messages.
-    pub(super) fn read(
-        path: &str,
-        name: &str,
-        contents: &mut dyn Read,
-    ) -> Result<Self, Failure> {
+    pub(super) fn read(path: &str, name: &str, contents: &mut dyn Read) -> Result<Self, Failure> {
         let file = Unpacked::read(contents)?.into_file();
         Ok(WheelPack { path: path.to_owned(), open: OpenPack::of(Path::new(name), file)? })
     }

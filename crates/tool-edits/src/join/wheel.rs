@@ -158,20 +158,29 @@ impl WheelJoin<'_> {
             libraries.values().map(|library| library.name.clone()).collect();
         let (needed, left): (Vec<_>, Vec<_>) =
             packs.iter().partition(|(_, pack)| pack.has_others(&names));
-        notes.extend(needed.iter().map(|(_, pack)| {
-            format!("{}: stays, as it has code of other files", pack.path())
-        }));
+        notes.extend(
+            needed
+                .iter()
+                .map(|(_, pack)| format!("{}: stays, as it has code of other files", pack.path())),
+        );
+        let changed = libraries.values().filter(|library| library.is_changed);
+        let changed: Vec<&str> = changed.map(|library| &*library.name).collect();
+        if !changed.is_empty() {
+            let text = "not as they were split, or packs lack code objects of them";
+            notes.push(format!("{text}: {}", few(changed)));
+        }
         let left_out = left.into_iter().map(|(place, _)| *place).collect();
         let metadata = metadata(host, devices, &mut notes);
         let plan = Plan { libraries, left_out, metadata };
         let all = wheels.iter().map(|wheel| wheel.package.opened.permissions());
         let how = NewPermissions::of_all(all);
         let mut outputs = Outputs::default();
-        let (size, files) = outputs.write(&Name::Typed(self.output.to_owned()), how.into(), |out| {
-            let written = self.write(&wheels, &plan, out).map_err(io::Error::from)?;
-            wheels.iter().try_for_each(|wheel| wheel.package.opened.check())?;
-            Ok(written)
-        })?;
+        let (size, files) =
+            outputs.write(&Name::Typed(self.output.to_owned()), how.into(), |out| {
+                let written = self.write(&wheels, &plan, out).map_err(io::Error::from)?;
+                wheels.iter().try_for_each(|wheel| wheel.package.opened.check())?;
+                Ok(written)
+            })?;
         outputs.commit()?;
         let path = |index: &usize| host.zip.members().get(*index).map_or(String::new(), name_of);
         let libraries = plan.libraries.iter();

@@ -54,7 +54,8 @@ impl Contents {
             let mut head = Vec::new();
             let contents = zip.open(index, reader).map_err(of_package)?;
             contents.take(HEAD as u64).read_to_end(&mut head)?;
-            let is_linked = matches!(FileFormat::sniff(&head), FileFormat::Elf { .. } | FileFormat::Pe);
+            let is_linked =
+                matches!(FileFormat::sniff(&head), FileFormat::Elf { .. } | FileFormat::Pe);
             let member = Candidate { index, path, size: member.size() };
             if is_linked { linked.push(member) } else { others.push(member) }
         }
@@ -75,7 +76,8 @@ impl Contents {
             let file = DeviceFile::at(below(&member.path, &root)?)?;
             readers.contains(&file.reader()).then_some((member.index, file))
         };
-        let mut device_files: Vec<_> = linked.iter().chain(&others).filter_map(device_file).collect();
+        let mut device_files: Vec<_> =
+            linked.iter().chain(&others).filter_map(device_file).collect();
         device_files.sort_by_key(|(index, _)| *index);
         linked.retain(|member| device_file(member).is_none());
         let (candidates, elsewhere) =
@@ -94,7 +96,9 @@ impl Contents {
             let top = member.path.split_once('/').map_or(".", |(top, _)| top);
             tops.entry(top).or_default().push(member);
         }
-        let size = |members: &[&Candidate]| members.iter().map(|member| u128::from(member.size)).sum::<u128>();
+        let size = |members: &[&Candidate]| {
+            members.iter().map(|member| u128::from(member.size)).sum::<u128>()
+        };
         let largest = tops.iter().max_by_key(|(_, members)| size(members)).map(|(top, _)| *top);
         let largest = largest.ok_or(Failure::NoCode)?;
         // Small ones are read first: the rest is read once.
@@ -113,7 +117,9 @@ impl Contents {
                 with_code.push(*top);
             }
         }
-        if !with_code.is_empty() && tops.get(largest).is_some_and(|of| is_wrapped(of).unwrap_or(true)) {
+        if !with_code.is_empty()
+            && tops.get(largest).is_some_and(|of| is_wrapped(of).unwrap_or(true))
+        {
             with_code.push(largest);
         }
         match with_code[..] {

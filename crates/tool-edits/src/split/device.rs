@@ -47,7 +47,11 @@ impl Device {
     }
 
     /// Writes the wheel.
-    pub(super) fn write(&self, shared: &Shared<'_>, out: &mut File) -> Result<(), gpu_packages::Error> {
+    pub(super) fn write(
+        &self,
+        shared: &Shared<'_>,
+        out: &mut File,
+    ) -> Result<(), gpu_packages::Error> {
         let Shared { zip, reader, host, root, prefix, threads, .. } = *shared;
         let name = device_name(prefix, &self.group);
         let mut wheel = NewWheel::new(out, &host.directory(&name))?;

@@ -9,6 +9,6 @@ mod texts;
 mod wheel;
 
 pub use options::{DeviceWheel, SplitMember, WheelParts, WheelSplit};
-pub use packs::{Pack, Packs, plan};
 pub(crate) use packs::CODES;
+pub use packs::{Pack, Packs, plan};
 pub(crate) use texts::{BOOTSTRAP, is_host_line};

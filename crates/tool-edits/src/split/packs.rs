@@ -147,7 +147,8 @@ impl Pack {
             Part::Zeros(count) => Box::new(io::repeat(0).take(count)),
             Part::Input(_, range) => {
                 let codes = self.codes.as_ref().map(|codes| Positioned::of_range(codes, &range));
-                codes.map_or_else(|| Box::new(io::empty()) as Box<dyn Read>, |codes| Box::new(codes))
+                codes
+                    .map_or_else(|| Box::new(io::empty()) as Box<dyn Read>, |codes| Box::new(codes))
             }
         };
         Chain(self.layout.parts.iter().map(part).collect())

@@ -125,7 +125,8 @@ impl WheelSplit<'_> {
 impl WheelSplit<'_> {
     /// Returns the start of the names of device packages.
     fn prefix(&self, host: &WheelMetadata) -> Result<String, Failure> {
-        let prefix = self.device_prefix.map_or_else(|| format!("{}-device", host.name()), str::to_owned);
+        let prefix =
+            self.device_prefix.map_or_else(|| format!("{}-device", host.name()), str::to_owned);
         let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         if prefix.starts_with(|c: char| c.is_ascii_alphanumeric()) && prefix.chars().all(is_part) {
             return Ok(prefix);
@@ -208,7 +209,8 @@ impl Splitting<'_, '_> {
         let split = plan((file, size), &self.packs.marker(name), limits, drop_signature)?;
         if split.targets().next().is_none() {
             let path = &candidate.path;
-            self.notes.push(format!("{path}: its bundles have no code for GPUs: it stays as it is"));
+            self.notes
+                .push(format!("{path}: its bundles have no code for GPUs: it stays as it is"));
             return Ok(true);
         }
         self.packs.add(&split, (file, size), limits).map_err(|error| error.to_string())?;

@@ -39,8 +39,10 @@ fn files(wheel: &[u8]) -> Files {
 }
 
 fn text(files: &Files, name: &str) -> String {
-    String::from_utf8(files.get(name).unwrap_or_else(|| panic!("{name}: {:?}", files.keys())).clone())
-        .unwrap()
+    String::from_utf8(
+        files.get(name).unwrap_or_else(|| panic!("{name}: {:?}", files.keys())).clone(),
+    )
+    .unwrap()
 }
 
 fn read(place: &Place, name: &str) -> Files {
@@ -141,7 +143,10 @@ fn wheels_become_a_host_wheel_and_device_wheels() {
         "Metadata-Version: 2.4\nName: foo-device-gfx906\nVersion: 1.0\n\
          Summary: AMD device kernels (gfx906) for foo\nRequires-Dist: foo == 1.0\n"
     );
-    assert!(text(&gfx906, &format!("{info}/WHEEL")).ends_with("Root-Is-Purelib: false\nTag: py3-none-any\n"));
+    assert!(
+        text(&gfx906, &format!("{info}/WHEEL"))
+            .ends_with("Root-Is-Purelib: false\nTag: py3-none-any\n")
+    );
     assert_eq!(text(&gfx906, &format!("{info}/top_level.txt")), "foo\n");
     // A wheel of a family has files, and no packs.
     let gfx11 = read(&place, &device("gfx11"));
@@ -193,11 +198,17 @@ fn joined_wheels_are_as_they_were() {
     let output = place.offload(&["join", &host, &device("gfx1100"), "-o", "part.whl"]);
     assert!(output.status.success());
     let said = stderr(&output);
-    assert!(said.contains("device wheels are not given, whose code is missing then: foo-device-gfx906"), "{said}");
+    assert!(
+        said.contains("device wheels are not given, whose code is missing then: foo-device-gfx906"),
+        "{said}"
+    );
     assert!(!serves(&place, "gfx906", &["part.whl"]));
     // Others are refused.
     place.fails(&["join", &host, "foo.whl", "-o", "x.whl"], "expected a device wheel of foo 1.0");
-    place.fails(&["join", "foo.whl", "-o", "x.whl"], "no file of it has its device code in kernel packs");
+    place.fails(
+        &["join", "foo.whl", "-o", "x.whl"],
+        "no file of it has its device code in kernel packs",
+    );
     place.fails(&["join", &host, "-o", "x.whl"], "no kernel pack of these wheels has its code");
     let twice = [&*host, &device("gfx906"), &device("gfx906"), "-o", "x.whl"];
     place.fails(&[&["join"], &twice[..]].concat(), "is in");
@@ -244,7 +255,8 @@ fn empty_packs_and_packs_that_were_left_out_are_found() {
         pack.succeeds(&["thin", "pack", "-o", "none", "--drop", part, "--allow-empty"]);
         let none = fs::read(pack.path("none")).unwrap();
         let mut members = packages::wheel(&[(&name, &none)]);
-        let metadata = format!("Name: foo-device-{part}\nVersion: 1.0\nRequires-Dist: foo == 1.0\n");
+        let metadata =
+            format!("Name: foo-device-{part}\nVersion: 1.0\nRequires-Dist: foo == 1.0\n");
         members.retain(|made| !made.name.ends_with(b"METADATA") && !made.name.ends_with(b"RECORD"));
         members.push(Made::new(&format!("{INFO}/METADATA"), metadata));
         members.push(Made::new(&format!("{INFO}/RECORD"), ""));
@@ -288,12 +300,15 @@ fn libraries_without_code_to_split_stay() {
 
 /// Makes a section of an ELF file one without bytes.
 fn make_nobits(elf: &mut [u8], wanted: &str) -> bool {
-    let long = |elf: &[u8], at: usize| usize::try_from(u64::from_le_bytes(elf[at..at + 8].try_into().unwrap())).unwrap();
+    let long = |elf: &[u8], at: usize| {
+        usize::try_from(u64::from_le_bytes(elf[at..at + 8].try_into().unwrap())).unwrap()
+    };
     let half = |elf: &[u8], at: usize| usize::from(u16::from_le_bytes([elf[at], elf[at + 1]]));
     let (table, count, names) = (long(elf, 0x28), half(elf, 0x3c), half(elf, 0x3e));
     let names = long(elf, table + names * 64 + 24);
     for at in (0..count).map(|n| table + n * 64) {
-        let name = usize::try_from(u32::from_le_bytes(elf[at..at + 4].try_into().unwrap())).unwrap();
+        let name =
+            usize::try_from(u32::from_le_bytes(elf[at..at + 4].try_into().unwrap())).unwrap();
         let rest = &elf[names + name..];
         if rest.starts_with(wanted.as_bytes()) && rest[wanted.len()] == 0 {
             elf[at + 4..at + 8].copy_from_slice(&8_u32.to_le_bytes());
@@ -346,9 +361,18 @@ fn the_directory_with_the_libraries_is_found_or_named() {
     place.succeeds(&["split", "foo.whl", "-o", "all", "--overlay-root", "."]);
     let all = read(&place, "all/foo_device_gfx1100-1.0-py3-none-any.whl");
     assert!(all.contains_key(".kpack/foo_gfx1100.kpack"));
-    let set = ["match", "--gpu", "gfx1100", "all/foo-1.0-py3-none-any.whl", "all/foo_device_gfx1100-1.0-py3-none-any.whl"];
+    let set = [
+        "match",
+        "--gpu",
+        "gfx1100",
+        "all/foo-1.0-py3-none-any.whl",
+        "all/foo_device_gfx1100-1.0-py3-none-any.whl",
+    ];
     place.succeeds(&set);
-    place.fails(&["split", "foo.whl", "-o", "x", "--overlay-root", "c"], "the wheel has no files below c");
+    place.fails(
+        &["split", "foo.whl", "-o", "x", "--overlay-root", "c"],
+        "the wheel has no files below c",
+    );
     let place = self::place(&[("foo-1.0.data/platlib/libfoo.so", &library)]);
     place.fails(&["split", "foo.whl", "-o", "out"], "a directory that installers move");
 }
@@ -366,7 +390,8 @@ fn what_cannot_be_split_is_refused() {
     let host = format!("out/{NAME}");
     place.fails(&["split", &host, "-o", "x"], "its device code is in kernel packs already");
     fs::copy(place.path("foo.whl"), place.path(NAME)).unwrap();
-    place.fails(&["split", NAME, "-o", "."], "the host wheel would replace the wheel that is split");
+    place
+        .fails(&["split", NAME, "-o", "."], "the host wheel would replace the wheel that is split");
     let zip = packages::zip(&[Made::new("foo/libfoo.so", &*library)], &Around::default());
     fs::write(place.path("foo.zip"), zip).unwrap();
     place.fails(&["split", "foo.zip", "-o", "x"], "foo.zip: expected a wheel");
@@ -378,7 +403,10 @@ fn what_cannot_be_split_is_refused() {
     let mut members = packages::wheel(&[("foo/libfoo.so", &library)]);
     members.retain(|member| member.name != format!("{INFO}/WHEEL").as_bytes());
     fs::write(place.path("lacks.whl"), packages::zip(&members, &Around::default())).unwrap();
-    place.fails(&["split", "lacks.whl", "-o", "x", "--allow-findings"], "WHEEL: the wheel lacks this file");
+    place.fails(
+        &["split", "lacks.whl", "-o", "x", "--allow-findings"],
+        "WHEEL: the wheel lacks this file",
+    );
     assert!(!place.path("x").exists());
 }
 
@@ -394,7 +422,8 @@ fn the_drop_in_has_the_options_of_amds_splitter() {
         ("foo/libfoo.so", &data_file("hip-two-units-ccob.so")),
         ("foo/rocblas/library/x_gfx906.dat", b"\x82\xa9solutions"),
     ]);
-    let common = ["--input", "foo.whl", "--device-package-prefix", "foo-device", "--overlay-root", "foo/"];
+    let common =
+        ["--input", "foo.whl", "--device-package-prefix", "foo-device", "--overlay-root", "foo/"];
     let run = |args: &[&str]| drop_in(&place, &[&common[..], args].concat());
     let requires = ["--device-requires-dist", "sdk-@GFXARCH@ == 1", "other", "--verbose", "-j2"];
     let args = [&["--output-dir", "a", "--wheel-type", "torch-fat"][..], &requires].concat();
@@ -440,7 +469,10 @@ fn the_drop_in_has_the_options_of_amds_splitter() {
     for (args, words) in [
         (&["--input", "none.whl"][..], "Error: Input does not exist: none.whl"),
         (&["--overlay-root", "bar"], "Error: the wheel has no files below bar"),
-        (&["--databases", "miopen", "x"], "Error: Unknown database handler: x. Available: aotriton, "),
+        (
+            &["--databases", "miopen", "x"],
+            "Error: Unknown database handler: x. Available: aotriton, ",
+        ),
         (&["--generate-variant-wheel"], "Error: --generate-variant-wheel: "),
         (&["--compression-level", "23"], "Error: --compression-level: expected 1 to 22, found 23"),
     ] {
@@ -450,6 +482,10 @@ fn the_drop_in_has_the_options_of_amds_splitter() {
     }
     fs::write(place.path("none.whl"), wheel(&[("foo/a.py", b"a")])).unwrap();
     let output = run(&["--input", "none.whl", "--output-dir", "x"]);
-    assert!(stderr(&output).contains("Error: No fat binaries found under foo/"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("Error: No fat binaries found under foo/"),
+        "{}",
+        stderr(&output)
+    );
     assert!(!place.path("x").exists());
 }
