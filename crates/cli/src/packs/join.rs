@@ -9,11 +9,13 @@ use device_select::SplitLibrary;
 use fat_edit::{EditOptions, EditPlan, Join};
 
 use super::{CODES, failed, join_wheel};
+use tool_edits::WheelJoin;
 use tool_inputs::package::Package;
 use tool_inputs::split_library::{Host, OpenPack};
 use tool_kit::failure::Failure;
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::{How, Outputs};
+use tool_kit::parallel::Threads;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
@@ -29,16 +31,16 @@ use tool_kit::{Outcome, input, report, scratch};
 pub(crate) struct Args {
     /// Library without device code, or host wheel
     #[arg(value_name = "HOST")]
-    pub(super) host: PathBuf,
+    host: PathBuf,
     /// Kernel packs (default: all where the library says), or device wheels
     #[arg(value_name = "KPACK")]
-    pub(super) packs: Vec<PathBuf>,
+    packs: Vec<PathBuf>,
     /// Write the result to OUT; - is standard output, for libraries
     #[arg(short, long, value_name = "OUT")]
-    pub(super) output: PathBuf,
+    output: PathBuf,
     /// Compress new bundles, also where the bundles that were split were not
     #[arg(long)]
-    pub(super) compress: bool,
+    compress: bool,
     /// Allow the file to grow; move device code that no longer fits to its end
     #[arg(long)]
     grow: bool,
@@ -47,9 +49,9 @@ pub(crate) struct Args {
     drop_signature: bool,
     /// Allow joining wheels with findings of `offload verify`
     #[arg(long)]
-    pub(super) allow_findings: bool,
+    allow_findings: bool,
     #[command(flatten)]
-    pub(super) max_input: MaxInput,
+    max_input: MaxInput,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
@@ -62,7 +64,15 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let joined = match opened {
         // Its messages name the wheel that they are about.
         Ok((Some(package), _)) => {
-            return match join_wheel::join(args, package) {
+            let join = WheelJoin {
+                output: &args.output,
+                compress: args.compress,
+                allow_findings: args.allow_findings,
+                options: args.edit(),
+                threads: Threads::default().count(),
+            };
+            let host = (&*args.host, package);
+            return match join_wheel::join(&join, host, &args.packs, args.max_input) {
                 Ok(()) => Ok(Outcome::Clean),
                 Err(failure) => failure.report(|complaint| report::error(&complaint)),
             };
@@ -80,7 +90,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 impl Args {
     /// Returns the permitted changes of libraries.
-    pub(super) fn edit(&self) -> EditOptions {
+    fn edit(&self) -> EditOptions {
         EditOptions::default().with_grow(self.grow).with_drop_signature(self.drop_signature)
     }
 }

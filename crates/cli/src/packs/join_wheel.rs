@@ -1,48 +1,45 @@
 //! `offload join` of wheels.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::join::Args;
 use tool_edits::{JoinedWheel, WheelJoin};
 use tool_inputs::package::Package;
 use tool_kit::failure::Failure;
-use tool_kit::opened::Opened;
-use tool_kit::parallel::Threads;
+use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, HEADING, show};
 use tool_kit::{input, report};
 
-pub(super) fn join(args: &Args, host: Package) -> Result<(), Failure> {
-    if args.output.as_os_str() == "-" {
+/// Joins a host wheel with device wheels.
+pub(super) fn join(
+    how: &WheelJoin<'_>,
+    (name, host): (&Path, Package),
+    devices: &[PathBuf],
+    max: MaxInput,
+) -> Result<(), Failure> {
+    if how.output.as_os_str() == "-" {
         return Err("wheels are not written to standard output".to_owned().into());
     }
-    let mut packages = vec![(input::display(&args.host), host)];
-    for path in &args.packs {
+    let mut packages = vec![(input::display(name), host)];
+    for path in devices {
         let name = input::display(path);
-        let opened =
-            Opened::new(path, args.max_input).and_then(|opened| Package::of(&Arc::new(opened)));
+        let opened = Opened::new(path, max).and_then(|opened| Package::of(&Arc::new(opened)));
         let package = opened.map_err(|error| format!("{name}: {}", report::reason(&error)))?;
         let package = package.ok_or_else(|| format!("{name}: expected a device wheel"))?;
         packages.push((name, package));
     }
-    let join = WheelJoin {
-        output: &args.output,
-        compress: args.compress,
-        allow_findings: args.allow_findings,
-        options: args.edit(),
-        threads: Threads::default().count(),
-    };
     let wheels: Vec<_> = packages.iter().map(|(name, package)| (&**name, package)).collect();
     let progress = Progress::start("joining");
-    let joined = join.run(&wheels)?;
+    let joined = how.run(&wheels)?;
     drop(progress);
-    print(args, &joined).map_err(|error| Failure::printing(&error))
+    print(how.output, &joined).map_err(|error| Failure::printing(&error))
 }
 
-fn print(args: &Args, joined: &JoinedWheel) -> io::Result<()> {
+fn print(output: &Path, joined: &JoinedWheel) -> io::Result<()> {
     let mut out = style::stdout();
-    let (path, size) = (input::display(&args.output), style::size(joined.size));
+    let (path, size) = (input::display(output), style::size(joined.size));
     let files = style::count(joined.libraries.len(), "file");
     let others = match joined.files {
         0 => String::new(),

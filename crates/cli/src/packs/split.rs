@@ -8,7 +8,7 @@ use fat_edit::{PackGroup, Split};
 use kpack::Scheme;
 
 use super::split_wheel;
-use tool_edits::{Pack, Packs, plan};
+use tool_edits::{Pack, Packs, WheelSplit, plan};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::Package;
 use tool_kit::failure::Failure;
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     group: Option<String>,
     /// Write to this directory, created if it does not exist
     #[arg(short, long, value_name = "DIR")]
-    pub(super) output: PathBuf,
+    output: PathBuf,
     /// Put packs into this directory, below the output
     #[arg(long, value_name = "DIR", default_value = ".kpack")]
     kpack_dir: PathBuf,
@@ -44,23 +44,45 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", default_value = ".")]
     prefix: PathBuf,
     #[command(flatten)]
-    pub(super) wheel: split_wheel::WheelArgs,
+    wheel: split_wheel::WheelArgs,
     /// Set the level of zstd, up to 22
     #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true)]
-    pub(super) level: i32,
+    level: i32,
     /// Do not compress code objects
     #[arg(long, conflicts_with = "level")]
     no_compress: bool,
     /// Allow editing a signed file; remove its signature
     #[arg(long)]
-    pub(super) drop_signature: bool,
+    drop_signature: bool,
     #[command(flatten)]
-    pub(super) limits: Limits,
+    limits: Limits,
 }
 
 impl Args {
+    /// Returns the options of a split that are not for wheels only.
+    fn common(&self) -> WheelSplit<'_> {
+        WheelSplit {
+            output: &self.output,
+            overlay_root: None,
+            device_prefix: None,
+            device_requires: &[],
+            readers: &[],
+            scheme: self.scheme(),
+            level: self.level,
+            generator: concat!("offload ", env!("CARGO_PKG_VERSION")),
+            allow_findings: false,
+            drop_signature: self.drop_signature,
+            limits: &self.limits,
+        }
+    }
+
+    /// Returns the first file.
+    fn first(&self) -> &Path {
+        self.files.first().map_or(Path::new(""), |file| file)
+    }
+
     /// Returns the form of code objects in packs.
-    pub(super) fn scheme(&self) -> Scheme {
+    fn scheme(&self) -> Scheme {
         if self.no_compress { Scheme::Plain } else { Scheme::Zstd }
     }
 
@@ -76,8 +98,8 @@ impl Args {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let done = args.package().and_then(|package| match (package, &args.group) {
         (Some(package), None) => {
-            let file = args.files.first().map_or(Path::new(""), |file| file);
-            split_wheel::split(args, &package).map_err(|failure| at(file, failure))
+            let split = args.wheel.split(args.common(), &package);
+            split.map_err(|failure| at(args.first(), failure))
         }
         (Some(_), Some(_)) => {
             Err("--group is for libraries: packs of a wheel have its name".to_owned().into())
@@ -86,7 +108,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             print(args, &split(args, group)?).map_err(|error| Failure::printing(&error))
         }
         (None, None) => {
-            tool_kit::arguments::usage("--group GROUP is required for libraries".into())
+            let text = "expected a wheel, or --group GROUP, which names the packs of libraries";
+            Err(at(args.first(), text.to_owned().into()))
         }
     });
     match done {

@@ -2,7 +2,6 @@
 
 use device_select::FileReader;
 
-use super::split::Args;
 use tool_edits::{WheelParts, WheelSplit};
 use tool_inputs::package::Package;
 use tool_kit::failure::Failure;
@@ -15,7 +14,7 @@ use tool_kit::{input, report};
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Wheels")]
 pub(crate) struct WheelArgs {
-    /// Split the libraries below this directory of the wheel (default: its one top directory with device code)
+    /// Split libraries below this directory (default: the one with device code)
     #[arg(long, value_name = "DIR")]
     overlay_root: Option<String>,
     /// Name device packages PREFIX-gfx942 (default: NAME-device)
@@ -32,25 +31,22 @@ pub(crate) struct WheelArgs {
     allow_findings: bool,
 }
 
-pub(super) fn split(args: &Args, package: &Package) -> Result<(), Failure> {
-    let wheel = &args.wheel;
-    let split = WheelSplit {
-        output: &args.output,
-        overlay_root: wheel.overlay_root.as_deref(),
-        device_prefix: wheel.device_prefix.as_deref(),
-        device_requires: &wheel.device_requires,
-        readers: if wheel.keep_files { &[] } else { &FileReader::ALL },
-        scheme: args.scheme(),
-        level: args.level,
-        generator: concat!("offload ", env!("CARGO_PKG_VERSION")),
-        allow_findings: wheel.allow_findings,
-        drop_signature: args.drop_signature,
-        limits: &args.limits,
-    };
-    let progress = Progress::start("splitting");
-    let parts = split.run(package)?;
-    drop(progress);
-    print(package, &parts).map_err(|error| Failure::printing(&error))
+impl WheelArgs {
+    /// Splits a wheel, with these options added to those that libraries have, too.
+    pub(super) fn split(&self, common: WheelSplit<'_>, package: &Package) -> Result<(), Failure> {
+        let split = WheelSplit {
+            overlay_root: self.overlay_root.as_deref(),
+            device_prefix: self.device_prefix.as_deref(),
+            device_requires: &self.device_requires,
+            readers: if self.keep_files { &[] } else { &FileReader::ALL },
+            allow_findings: self.allow_findings,
+            ..common
+        };
+        let progress = Progress::start("splitting");
+        let parts = split.run(package)?;
+        drop(progress);
+        print(package, &parts).map_err(|error| Failure::printing(&error))
+    }
 }
 
 fn print(package: &Package, parts: &WheelParts) -> std::io::Result<()> {

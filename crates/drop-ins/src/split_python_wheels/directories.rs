@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gpu_packages::{NewZip, Storing, Zip};
 use tempfile::{NamedTempFile, TempDir};
@@ -83,8 +83,7 @@ pub(super) fn unpack(parts: &mut WheelParts, output: &Path) -> Result<(), Failur
     let mut outputs = Outputs::default();
     let devices = parts.devices.iter_mut().map(|device| &mut device.path);
     for path in [&mut parts.host].into_iter().chain(devices) {
-        let stem = path.file_stem().map(PathBuf::from).unwrap_or_default();
-        let to = output.join(stem);
+        let to = output.join(path.file_stem().unwrap_or(path.as_os_str()));
         if to.exists() {
             let name = input::display(&to);
             return Err(format!("{name}: expected no directory of this name").into());

@@ -114,21 +114,24 @@ pub static TOOL: Tool = Tool {
 /// Runs `split_python_wheels` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let matches = match drop_in::start_with(&TOOL, NAME, |args| arguments::joined(&TOOL, args)) {
+    // As Python's argparse has it.
+    let wrong = ExitCode::from(2);
+    let change = |args| arguments::joined(&TOOL, args);
+    let matches = match drop_in::start_with(&TOOL, NAME, change, wrong) {
         Ok((_, matches)) => matches,
-        // As Python's argparse has it.
-        Err(exit) if exit == ExitCode::FAILURE => return ExitCode::from(2),
         Err(exit) => return exit,
     };
     let split = Job::new(&matches).and_then(|job| job.run());
     let failure = match split {
         Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::ReaderLeft) => return ExitCode::from(141),
         Err(Failure::NoCode) => {
             let root = String::from_utf8_lossy(matches.text("overlay-root")).into_owned();
             vec![format!("No fat binaries found under {}/", root.trim_matches('/'))]
         }
-        Err(failure) => failure.complaints().unwrap_or_default(),
+        Err(failure) => match failure.complaints() {
+            Ok(complaints) => complaints,
+            Err(error) => return report::end(NAME, &error),
+        },
     };
     let lines: String = failure.iter().map(|text| format!("Error: {text}\n")).collect();
     report::say_lines(&lines);

@@ -87,7 +87,7 @@ impl<'p> Wheel<'p> {
         };
         let named = |error| Failure::refused(format!("{name}: {error}"));
         let metadata = WheelMetadata::read(zip, package.opened.reader()).map_err(named)?;
-        let directory = String::from_utf8_lossy(dist_info(zip).unwrap_or_default()).into_owned();
+        let directory = String::from_utf8_lossy(dist_info(zip).unwrap_or(b"")).into_owned();
         Ok(Wheel { name, package, zip, metadata, directory })
     }
 

@@ -32,8 +32,8 @@ struct Splitting<'s, 'z> {
     packs: Packs,
     members: Vec<SplitMember>,
     notes: Vec<String>,
-    /// The bytes of new members that are held.
-    held: u64,
+    /// The bytes of new members that may be held yet.
+    left: u64,
 }
 
 impl WheelSplit<'_> {
@@ -59,8 +59,8 @@ impl WheelSplit<'_> {
         let group = metadata.name().to_lowercase().replace('-', "_");
         let packs = Packs::new(PackGroup::new(&group, DIRECTORY, self.scheme), self.level);
         let (members, options) = (Vec::new(), self);
-        let mut splitting =
-            Splitting { options, zip, reader, edit, packs, members, notes, held: 0 };
+        let left = self.limits.held_of(zip.file_len());
+        let mut splitting = Splitting { options, zip, reader, edit, packs, members, notes, left };
         splitting.libraries(&contents)?;
         let Splitting { mut edit, packs, members, mut notes, .. } = splitting;
         let targets = targets(&members, &contents);
@@ -215,8 +215,8 @@ impl Splitting<'_, '_> {
         }
         self.packs.add(&split, (file, size), limits).map_err(|error| error.to_string())?;
         let host = Unpacked::rewritten(|out| split.plan().write(file, out).map(|_| ()))?;
-        let most = limits.held_of(self.zip.file_len()).saturating_sub(self.held);
-        self.held += self.options.put(&mut self.edit, self.zip, candidate.index, host, most)?;
+        self.left -=
+            self.options.put(&mut self.edit, self.zip, candidate.index, host, self.left)?;
         self.members.push(SplitMember { path: candidate.path.clone(), size, split });
         Ok(true)
     }

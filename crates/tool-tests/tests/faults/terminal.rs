@@ -79,10 +79,6 @@ const READERS: &[(&str, &str)] = &[
     ("clang-offload-bundler", "-list -type=o -input=FILE"),
     ("llvm-offload-binary", "FILE --image=arch=gfx906"),
     ("roc-obj-ls", "FILE"),
-    (
-        "split_python_wheels",
-        "--input FILE --output-dir out --device-package-prefix p --overlay-root foo",
-    ),
 ];
 
 /// Commands that read no file that a user may have got from others.
