@@ -11,7 +11,7 @@ pub(crate) fn start(tool: &'static Tool, name: &str) -> Result<(Invocation, Matc
     start_with(tool, name, |args| args, ExitCode::FAILURE)
 }
 
-/// Starts a drop-in with arguments that are changed before they are read, and another exit status for those that are wrong.
+/// Starts a drop-in with arguments that are changed before they are read. `wrong` is the exit status for wrong arguments.
 pub(crate) fn start_with(
     tool: &'static Tool,
     name: &str,

@@ -1,4 +1,4 @@
-//! What a wheel says of itself in `METADATA` and `WHEEL`, and the same for a wheel that belongs to it.
+//! Name, version and tags of a wheel, and the texts of wheels that belong to it.
 
 use std::collections::BTreeSet;
 

@@ -98,7 +98,7 @@ impl Args {
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let done = args.package().and_then(|package| match (package, &args.group) {
         (Some(package), None) => {
-            let split = args.wheel.split(args.common(), &package);
+            let split = args.wheel.split(&args.common(), &package);
             split.map_err(|failure| at(args.first(), failure))
         }
         (Some(_), Some(_)) => {

@@ -32,15 +32,15 @@ pub(crate) struct WheelArgs {
 }
 
 impl WheelArgs {
-    /// Splits a wheel, with these options added to those that libraries have, too.
-    pub(super) fn split(&self, common: WheelSplit<'_>, package: &Package) -> Result<(), Failure> {
+    /// Splits a wheel by these options and the common options of libraries and wheels.
+    pub(super) fn split(&self, common: &WheelSplit<'_>, package: &Package) -> Result<(), Failure> {
         let split = WheelSplit {
             overlay_root: self.overlay_root.as_deref(),
             device_prefix: self.device_prefix.as_deref(),
             device_requires: &self.device_requires,
             readers: if self.keep_files { &[] } else { &FileReader::ALL },
             allow_findings: self.allow_findings,
-            ..common
+            ..*common
         };
         let progress = Progress::start("splitting");
         let parts = split.run(package)?;

@@ -25,8 +25,8 @@ use tool_kit::{input, report};
 
 const NAME: &str = "split_python_wheels";
 
-const fn required(opt: Opt) -> Opt {
-    Opt { required: true, ..opt }
+const fn required(name: &'static str, value_name: &'static str, help: &'static str) -> Opt {
+    Opt { required: true, ..Opt::new(name, Kind::Value, value_name, help) }
 }
 
 /// The options of `split_python_wheels`.
@@ -37,25 +37,18 @@ pub static TOOL: Tool = Tool {
     max_positionals: 0,
     heading: "split_python_wheels options:",
     options: &[
-        required(Opt::new(
-            "input",
-            Kind::Value,
-            "path",
-            "Wheel, or a directory with the files of one",
-        )),
-        required(Opt::new("output-dir", Kind::Value, "directory", "Directory for the new wheels")),
-        required(Opt::new(
+        required("input", "path", "Wheel, or a directory with the files of one"),
+        required("output-dir", "directory", "Directory for the new wheels"),
+        required(
             "device-package-prefix",
-            Kind::Value,
             "prefix",
             "Start of the names of device packages: amd-torch-device",
-        )),
-        required(Opt::new(
+        ),
+        required(
             "overlay-root",
-            Kind::Value,
             "directory",
             "Directory in the wheel below which .kpack is placed: torch/",
-        )),
+        ),
         Opt::new(
             "device-requires-dist",
             Kind::List,

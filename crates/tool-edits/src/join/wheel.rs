@@ -38,7 +38,7 @@ pub struct WheelJoin<'a> {
     pub compress: bool,
     /// Join wheels with findings of `offload verify`.
     pub allow_findings: bool,
-    /// How libraries that are not there as they were may change.
+    /// Permitted changes of libraries that get new bundles.
     pub options: EditOptions,
     /// The number of threads.
     pub threads: NonZeroUsize,
@@ -53,7 +53,7 @@ pub struct JoinedWheel {
     pub libraries: Vec<(String, bool)>,
     /// The number of other files that came back.
     pub files: usize,
-    /// What is to be said.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -70,7 +70,7 @@ struct Wheel<'p> {
 /// The number of a wheel, and the index of a member.
 type Place = (usize, usize);
 
-/// What the new wheel has.
+/// Contents of the new wheel.
 struct Plan {
     /// Libraries of the host wheel, by their indices.
     libraries: BTreeMap<usize, Joined>,
@@ -103,7 +103,7 @@ impl<'p> Wheel<'p> {
         path.strip_prefix(&*self.directory)?.strip_prefix('/')
     }
 
-    /// Returns what is wrong, as far as it is allowed.
+    /// Returns findings that are allowed.
     fn check(&self, allow_findings: bool) -> Result<Vec<String>, Failure> {
         let edit = PackageEdit::new(self.zip, self.package.opened.reader()).map_err(of_package)?;
         let named = edit.findings().iter().map(|finding| format!("{}: {finding}", self.name));
@@ -134,7 +134,7 @@ impl WheelJoin<'_> {
     ///
     /// # Errors
     ///
-    /// A file is no wheel, or not a device wheel of the host wheel; libraries without code in the packs; files that are in two wheels;
+    /// A file is not a wheel, or not a device wheel of the host wheel; libraries without code in the packs; files that are in two wheels;
     /// errors of reading and writing.
     pub fn run(&self, wheels: &[(&str, &Package)]) -> Result<JoinedWheel, Failure> {
         let wheels = wheels.iter().copied().map(Wheel::open).collect::<Result<Vec<_>, _>>()?;

@@ -17,7 +17,7 @@ use crate::words::of_package;
 
 /// Members of a wheel, by their indices.
 pub(super) struct Contents {
-    /// The directory below which packs go, without a slash at its end; empty for that of the wheel.
+    /// The directory of `.kpack`, without a slash at its end; empty for the root of the wheel.
     pub(super) root: String,
     /// Linked files below it, which may have device code.
     pub(super) candidates: Vec<Candidate>,

@@ -26,7 +26,7 @@ pub(super) struct Device {
     pub(super) files: Vec<usize>,
 }
 
-/// What all device wheels of a split share.
+/// Values that all device wheels of a split share.
 pub(super) struct Shared<'a> {
     pub(super) zip: &'a Zip,
     pub(super) reader: Positioned<'a>,

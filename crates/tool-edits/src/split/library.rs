@@ -1,4 +1,4 @@
-//! The device code of a library, as far as it concerns a split.
+//! The kind of the device code of a library, by which a wheel is split.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What a wheel is split into, and how.
+//! Options of a split of a wheel, and its result.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use fat_edit::Split;
 use kpack::Scheme;
 use tool_inputs::limits::Limits;
 
-/// How a wheel is split into a host wheel, and a device wheel for each GPU and each group of them that has files.
+/// Options of a split of a wheel into a host wheel, and a device wheel for each GPU and each group of GPUs with files.
 #[derive(Debug)]
 pub struct WheelSplit<'a> {
     /// The directory for the wheels, made if it does not exist.
     pub output: &'a Path,
     /// The directory in the wheel with the libraries, below which `.kpack` lies: the one top directory with libraries to be split by
-    /// default; `.` is that of the wheel.
+    /// default; `.` is the root of the wheel.
     pub overlay_root: Option<&'a str>,
     /// The start of the names of device packages, to which `-gfx942` is added: the name of the wheel with `-device` by default.
     pub device_prefix: Option<&'a str>,
-    /// Further requirements of device wheels. Those with `@GFXARCH@` are for wheels of one GPU.
+    /// Further requirements of device wheels. Requirements with `@GFXARCH@` are for wheels of one GPU.
     pub device_requires: &'a [String],
-    /// Whose files for single GPUs move to their device wheels.
+    /// Libraries whose files for single GPUs move to device wheels.
     pub readers: &'a [FileReader],
     /// The form of packs.
     pub scheme: Scheme,
@@ -35,7 +35,7 @@ pub struct WheelSplit<'a> {
     pub limits: &'a Limits,
 }
 
-/// What a wheel was split into.
+/// Result of a split of a wheel.
 #[derive(Debug)]
 pub struct WheelParts {
     /// The host wheel.
@@ -48,7 +48,7 @@ pub struct WheelParts {
     pub members: Vec<SplitMember>,
     /// The targets of packs, and of files that moved, in order.
     pub targets: Vec<String>,
-    /// What is to be said.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -76,6 +76,6 @@ pub struct SplitMember {
     pub path: String,
     /// The size before, in bytes.
     pub size: u64,
-    /// What it became.
+    /// The library without device code.
     pub split: Split,
 }

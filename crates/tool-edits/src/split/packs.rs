@@ -16,7 +16,7 @@ use tool_kit::scratch;
 /// The contents of temporary files.
 pub(crate) const CODES: &str = "code objects";
 
-/// The directory of packs in wheels, below that of the libraries.
+/// The directory of packs, below the overlay root of a wheel.
 pub(super) const DIRECTORY: &str = ".kpack";
 
 /// Plans a file of this length without its device code for HIP.

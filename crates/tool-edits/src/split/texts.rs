@@ -8,7 +8,7 @@ use gpu_packages::WheelMetadata;
 /// The package that finds out which GPUs a machine has.
 pub(crate) const BOOTSTRAP: &str = "Requires-Dist: rocm-bootstrap";
 
-/// What stands for a GPU in a requirement.
+/// The placeholder of a GPU in a requirement.
 const PLACEHOLDER: &str = "@GFXARCH@";
 
 /// Returns the name of the device package of a group.

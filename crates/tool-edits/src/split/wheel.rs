@@ -41,7 +41,7 @@ impl WheelSplit<'_> {
     ///
     /// # Errors
     ///
-    /// The file is no wheel, or one with findings; libraries that cannot be split; there is no device code for HIP; errors of reading
+    /// The file is not a wheel, or has findings; libraries that cannot be split; there is no device code for HIP; errors of reading
     /// and writing.
     pub fn run(&self, package: &Package) -> Result<WheelParts, Failure> {
         let PackageForm::Zip(zip) = &package.form else { return Err(not_a_wheel()) };

@@ -67,7 +67,7 @@ fn data_file(name: &str) -> Vec<u8> {
     fs::read(data(name)).unwrap()
 }
 
-/// A code object of AMD's, as far as a split looks at it.
+/// An ELF file with the header of a code object of AMD's.
 fn code_object(seed: u8) -> Vec<u8> {
     let mut bytes = samples::device::amd(0);
     bytes.extend([seed; 900]);
@@ -159,7 +159,7 @@ fn wheels_become_a_host_wheel_and_device_wheels() {
     let all: Vec<&str> = wheels.iter().map(String::as_str).collect();
     place.succeeds(&[&["verify"], &*all].concat());
     assert!(serves(&place, "gfx1100", &[&wheels[0], &wheels[2]]));
-    // The device wheel is not installed, or that of another GPU is.
+    // The device wheel is not installed, or the wheel of another GPU is.
     assert!(!serves(&place, "gfx1100", &[&wheels[0]]));
     assert!(!serves(&place, "gfx1100", &[&wheels[0], &wheels[3]]));
     place.fails(&["verify", &wheels[0]], "no kernel pack has its device code");
