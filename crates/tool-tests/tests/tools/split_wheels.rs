@@ -268,6 +268,13 @@ fn empty_packs_and_packs_that_were_left_out_are_found() {
     assert!(said.contains("foo_gfx906.kpack") && said.contains("foo_gfx942.kpack"), "{said}");
     place.fails(&[&["verify"], &all[..]].concat(), "foo_gfx906.kpack: the kernel pack is empty");
     assert!(!serves(&place, "gfx906", &all) && serves(&place, "gfx1100", &all));
+    // One without bytes, and one that is something else.
+    for (bytes, what) in [(&b""[..], "empty"), (b"abc", "")] {
+        let made = Made::new("foo/.kpack/foo_gfx906.kpack", bytes);
+        fs::write(place.path("x.whl"), packages::zip(&[made], &Around::default())).unwrap();
+        let said = format!("foo_gfx906.kpack: expected a kernel pack by its name, found: {what}");
+        place.fails(&["verify", &host, &gfx1100, "x.whl"], &said);
+    }
 }
 
 #[test]
