@@ -16,6 +16,7 @@
 //! | what to keep for some devices, and what may go | [`Rule`], [`Decision`] |
 //! | sums of device code by kind, and by what a rule says of it | [`Tally`], [`Holding`] |
 //! | which files of a database may go | [`Database`], [`LoosePlace`] |
+//! | which files belong into the device package of a GPU | [`DeviceFile`], [`PackageGroup`] |
 //! | which images somebody asks for, and what to say if there are none | [`ImageFilter`] |
 //! | products, their processors and PCI IDs | [`Product`] |
 //! | the GPUs of a machine, from what its files say | [`Machine`], [`Gpus`] |
@@ -65,6 +66,7 @@ extern crate std;
 
 mod database;
 mod device;
+mod device_file;
 mod environment;
 mod few;
 mod machine;
@@ -144,6 +146,7 @@ pub use database::Database;
 #[cfg(feature = "files")]
 pub use decision::{Decision, Missing};
 pub use device::{Device, PtxJit};
+pub use device_file::{DeviceFile, FileReader};
 pub use environment::{Visible, overridden, visible_devices};
 pub use few::few;
 #[cfg(feature = "files")]

@@ -129,6 +129,24 @@ impl PackageGroup {
         self.key.replace('_', "-")
     }
 
+    /// Returns the name for people, as `rocm-bootstrap` has it: `RDNA3.5` for `gfx115x`, `gfx1151` for the processor.
+    #[must_use]
+    pub fn display_name(&self) -> String {
+        let name = match self.version {
+            _ if self.level == PackageLevel::Target => return self.key.clone(),
+            (9, Some(0)) => "Vega",
+            (9, Some(4)) => "MI300",
+            (9, Some(5)) => "MI350",
+            (10, Some(1)) => "RDNA1",
+            (10, Some(3)) => "RDNA2",
+            (11, Some(5)) => "RDNA3.5",
+            (11, _) => "RDNA3",
+            (12, Some(0) | None) => "RDNA4",
+            _ => return format!("GFX{}", self.key.trim_start_matches("gfx").replace('_', ".")),
+        };
+        name.into()
+    }
+
     /// Returns the groups whose packages a GPU needs: this one, and the larger ones around it, the largest last.
     #[must_use]
     pub fn chain(&self) -> Vec<Self> {
@@ -214,5 +232,24 @@ mod tests {
             assert_eq!(key(wrong), None, "{wrong}");
         }
         assert_eq!(PackageGroup::of("gfx9").unwrap().level(), PackageLevel::Family);
+    }
+
+    #[test]
+    fn groups_have_names_for_people() {
+        for (key, expected) in [
+            ("gfx942", "gfx942"),
+            ("gfx9_0", "Vega"),
+            ("gfx9_4", "MI300"),
+            ("gfx10_3", "RDNA2"),
+            ("gfx110x", "RDNA3"),
+            ("gfx115x", "RDNA3.5"),
+            ("gfx12_5", "GFX12.5"),
+            ("gfx9", "GFX9"),
+            ("gfx10", "GFX10"),
+            ("gfx11", "RDNA3"),
+            ("gfx12", "RDNA4"),
+        ] {
+            assert_eq!(PackageGroup::of(key).unwrap().display_name(), expected, "{key}");
+        }
     }
 }

@@ -12,4 +12,5 @@ pub mod llvm_cl;
 pub mod manual;
 pub mod packager;
 pub mod roc_obj;
+pub mod split_python_wheels;
 pub mod wrapper;

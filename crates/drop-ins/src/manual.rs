@@ -3,10 +3,10 @@
 use tool_kit::roff::{Page, bold, escaped, italic};
 
 use crate::llvm_cl::{Kind, Opt, Tool, Visibility};
-use crate::{bundler, fatbinary, linker_wrapper, packager, roc_obj, wrapper};
+use crate::{bundler, fatbinary, linker_wrapper, packager, roc_obj, split_python_wheels, wrapper};
 
 /// The tools with options of their own.
-pub const TOOLS: [(&str, &Tool); 9] = [
+pub const TOOLS: [(&str, &Tool); 10] = [
     ("clang-linker-wrapper", &linker_wrapper::TOOL),
     ("clang-offload-bundler", &bundler::TOOL),
     ("clang-offload-packager", &packager::TOOL_24),
@@ -16,6 +16,7 @@ pub const TOOLS: [(&str, &Tool); 9] = [
     ("llvm-offload-wrapper", &wrapper::llvm::TOOL),
     ("roc-obj-extract", &roc_obj::extract::TOOL),
     ("roc-obj-ls", &roc_obj::ls::TOOL),
+    ("split_python_wheels", &split_python_wheels::TOOL),
 ];
 
 /// Returns the page of a tool.
@@ -29,7 +30,7 @@ pub fn page(name: &str, tool: &Tool) -> String {
     page.section("Description");
     page.prose(&format!("{}.", overview.trim_end_matches('.')));
     let whose = match name {
-        "roc-obj-extract" | "roc-obj-ls" => "AMD's",
+        "roc-obj-extract" | "roc-obj-ls" | "split_python_wheels" => "AMD's",
         "fatbinary" => "NVIDIA's",
         _ => "LLVM's",
     };

@@ -124,6 +124,11 @@ impl Split {
         self.wrappers
     }
 
+    /// Returns the targets of its code objects, each once for each of these.
+    pub fn targets(&self) -> impl Iterator<Item = &str> {
+        self.images.values().map(|image| &*image.target)
+    }
+
     /// Returns whether packs note how it was laid out, so that the same file can be made again. Not if it has compressed bundles.
     #[must_use]
     pub fn has_way_back(&self) -> bool {

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::record::Record;
+use crate::text::fields;
 
 /// Names of directories with distributions.
 const PACKAGES: [&[u8]; 2] = [b"site-packages", b"dist-packages"];
@@ -273,12 +274,7 @@ impl<T: Tree + Clone> Distribution<T> {
             Vec::new()
         });
         let text = String::from_utf8_lossy(&text);
-        let field = |name: &str| {
-            let head = text.lines().take_while(|line| !line.is_empty());
-            let mut values = head.filter_map(|line| line.split_once(':'));
-            let found = values.find(|(key, _)| key.eq_ignore_ascii_case(name));
-            found.map(|(_, value)| value.trim().to_owned())
-        };
+        let field = |name: &str| fields(&text, name).next().map(str::to_owned);
         let (name, version) = (field("Name"), field("Version"));
         if faults.is_empty() && (name.is_none() || version.is_none()) {
             faults.push(TreeFault::new(&metadata, "expected Name and Version"));

@@ -57,6 +57,8 @@
 //! - [`PackageEdit`] takes either, and compares members with `RECORD` while they are read. [`PackageForm`] tells what a file is.
 //! - [`rewrite_tar`] and [`rewrite_deb`] replace members of tar files and Debian packages, which are compressed again as they were ([`Compression`]).
 //! - [`VariantMetadata`] is what a variant of a wheel declares (PEP 825, a draft).
+//! - [`NewZip`] and [`NewWheel`] write new files, also with members of others as they are stored there; [`WheelMetadata`] has names and
+//!   tags for wheels that belong to another.
 //! - [`Record`] changes the text of a `RECORD`; [`InstalledList`] corrects any list of installed files, conda's too,
 //!   and [`InstalledNotes`] make it safe to interrupt.
 //!
@@ -124,6 +126,7 @@ mod verify;
 mod visitor;
 mod walk;
 mod wheel;
+mod wheel_metadata;
 mod wheel_name;
 mod zip;
 
@@ -155,6 +158,7 @@ pub use verify::{Verified, verify, verify_with};
 pub use visitor::Visitor;
 pub use walk::{ZipWalker, walk};
 pub use wheel::{WheelEdit, check_wheel, dist_info, read_record, variant_json};
+pub use wheel_metadata::WheelMetadata;
 pub use wheel_name::WheelName;
 pub use zip::{NewContents, NewZip, Rewrite, Storing, Zip, ZipEdit, ZipMember, ZipMemberReader};
 

@@ -3,9 +3,10 @@
 use std::io::{Read, Seek, Write};
 use std::num::NonZeroUsize;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
+use crate::path::Shown;
 use crate::record::quoted;
-use crate::zip::{NewZip, Storing};
+use crate::zip::{NewZip, Storing, Zip};
 
 /// A wheel in the making: a [`NewZip`] that ends with the `RECORD` of its members.
 ///
@@ -64,6 +65,29 @@ impl<W: Write + Seek> NewWheel<W> {
     ) -> Result<(), Error> {
         let hash = self.zip.add(name, mode, contents, size, storing, threads)?;
         self.record += &format!("{},{hash},{size}\n", quoted(name));
+        Ok(())
+    }
+
+    /// Adds a member of a zip file as it is stored there, as [`NewZip::copy`] does, and its row of `RECORD`; directories have none.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`NewZip::copy`]; [`Unsupported`](ErrorKind::Unsupported) for a name that is not UTF-8.
+    pub fn copy<R: Read + Seek>(
+        &mut self,
+        zip: &Zip,
+        index: usize,
+        reader: R,
+    ) -> Result<(), Error> {
+        let hash = self.zip.copy(zip, index, reader)?;
+        let Some(member) = zip.members().get(index).filter(|member| !member.is_directory()) else {
+            return Ok(());
+        };
+        let name = std::str::from_utf8(member.name()).map_err(|_| {
+            let text = "expected a name in UTF-8, as RECORD has it";
+            Error::new(ErrorKind::Unsupported, text).while_reading(Shown(member.name()))
+        })?;
+        self.record += &format!("{},{hash},{}\n", quoted(name), member.size());
         Ok(())
     }
 

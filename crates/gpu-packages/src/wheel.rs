@@ -141,14 +141,19 @@ fn record_of(zip: &Zip) -> Result<(&[u8], usize), Error> {
     })
 }
 
-fn within(directory: &[u8], name: &str) -> Vec<u8> {
+pub(crate) fn within(directory: &[u8], name: &str) -> Vec<u8> {
     [directory, b"/", name.as_bytes()].concat()
 }
 
-fn read_member(zip: &Zip, index: usize, reader: impl ReadSeek, max: u64) -> Result<Vec<u8>, Error> {
+pub(crate) fn read_member(
+    zip: &Zip,
+    index: usize,
+    reader: impl ReadSeek,
+    max: u64,
+) -> Result<Vec<u8>, Error> {
     let size = zip.members().get(index).map_or(0, |member| member.size());
     if size > max {
-        let text = format!("a record of {size} bytes exceeds the limit of {max} bytes");
+        let text = format!("its {size} bytes exceed the limit of {max} bytes");
         return Err(Error::new(ErrorKind::Limit, text));
     }
     let mut text = Vec::new();

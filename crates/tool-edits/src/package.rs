@@ -16,7 +16,7 @@ use gpu_packages::{
 
 use super::job::{Job, Stage};
 use super::report::{About, FileRow, Stays};
-use super::words::{allow, explain, left_alone, no_wheel};
+use super::words::{allow, explain, left_alone, no_wheel, of_package as of};
 use tool_inputs::inputs::Input;
 use tool_inputs::package::{HEAD, Package};
 use tool_kit::attributes;
@@ -611,15 +611,4 @@ impl Edited<'_> {
 
 fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
-}
-
-/// Returns an error of the library, with the option that helps.
-fn of(error: Error) -> Failure {
-    match error.kind() {
-        ErrorKind::Signed => {
-            Failure::refused(format!("{error} (--drop-signature drops the signature)"))
-        }
-        ErrorKind::Io => Failure::from(io::Error::from(error)),
-        _ => Failure::refused(error.to_string()),
-    }
 }

@@ -1,5 +1,7 @@
 //! Failures, findings and notes of edits, in words.
 
+use std::io;
+
 use device_select::{few, names};
 use fat_edit::{EditNote, EditableContainer, EditableFile, Error, ErrorKind};
 use tool_kit::failure::Failure;
@@ -18,8 +20,16 @@ const MOST: usize = 5;
 ///
 /// There are findings, and they are refused.
 pub(crate) fn allow(options: &Options, findings: &[impl ToString]) -> Result<Vec<String>, Failure> {
+    allow_if(options.host.allow_findings, findings)
+}
+
+/// As [`allow`], for commands with other options.
+pub(crate) fn allow_if(
+    is_allowed: bool,
+    findings: &[impl ToString],
+) -> Result<Vec<String>, Failure> {
     let advice = "allow editing with --allow-findings";
-    if let ([first, others @ ..], false) = (findings, options.host.allow_findings) {
+    if let ([first, others @ ..], false) = (findings, is_allowed) {
         let first = first.to_string();
         return Err(match others {
             [] => Failure::refused(format!("{first} ({advice})")),
@@ -31,6 +41,17 @@ pub(crate) fn allow(options: &Options, findings: &[impl ToString]) -> Result<Vec
         warnings.push(format!("{more} more findings of `offload verify`"));
     }
     Ok(warnings)
+}
+
+/// Returns an error of a package, with the option that helps.
+pub(crate) fn of_package(error: gpu_packages::Error) -> Failure {
+    match error.kind() {
+        gpu_packages::ErrorKind::Signed => {
+            Failure::refused(format!("{error} (--drop-signature drops the signature)"))
+        }
+        gpu_packages::ErrorKind::Io => Failure::from(io::Error::from(error)),
+        _ => Failure::refused(error.to_string()),
+    }
 }
 
 /// Returns an error of the library, with the option that helps.

@@ -221,6 +221,14 @@ impl<'s, 'd> Checker<'s, 'd> {
         if let Some((path, toc)) = &findings.pack {
             split.add_pack(path.clone(), without_features(path), name, toc);
         }
+        if let Ok(summary) = &result
+            && name.ends_with(".kpack")
+            && summary.format != FileFormat::Kpack
+        {
+            let text = format!("expected a kernel pack by its name, found: {}", summary.format);
+            sink.finding("verify/kernel-packs", (name, ": "), &text)?;
+            return Ok(sink.faults());
+        }
         let shows = result.as_ref().is_ok_and(|summary| summary.images > 0) || findings.is_misled;
         if let Some(seen) = file.passed_over(shows, &result) {
             return Ok(seen);

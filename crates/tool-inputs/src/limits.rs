@@ -25,7 +25,7 @@ pub fn walk_open(
 }
 
 /// The options that bound threads, and what is decompressed and copied, shared by the commands.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub struct Limits {
     #[command(flatten)]
     /// The threads that read files.
@@ -50,6 +50,11 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// Returns the defaults of the options, for a tool without them.
+    pub fn with_threads(threads: Threads) -> Self {
+        Limits { threads, ..Limits::default() }
+    }
+
     /// Returns the options of a walk, for a file of any length.
     pub fn options(&self) -> fat_object::Options {
         fat_object::Options::default()

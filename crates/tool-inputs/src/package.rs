@@ -301,7 +301,9 @@ pub(crate) fn store(
     if is_read(format, &head) && !(is_scanned && member.size() > MOST_SCANNED) {
         return Store::read(&head, contents, keep, held).map(Some);
     }
-    if is_scanned || format.may_hold_unread_code() {
+    // One that is damaged from its start is told.
+    let is_named = member.path().to_string().ends_with(".kpack");
+    if is_scanned || is_named || format.may_hold_unread_code() {
         return Store::read(&head, &mut contents.take(NAMED), Keep::All, held).map(Some);
     }
     Ok(None)

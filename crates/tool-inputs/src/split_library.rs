@@ -11,7 +11,7 @@ use byte_parts::Source;
 use device_select::{Device, PackAnswer, SplitLibrary, each_once};
 use fat_edit::PackInput;
 use kpack::search::{self, PackPath, Variables};
-use kpack::{Marker, Tables};
+use kpack::{Marker, Tables, Toc};
 
 use tool_kit::opened::open_regular;
 use tool_kit::positioned::Positioned;
@@ -187,12 +187,25 @@ impl OpenPack {
     ///
     /// Errors of reading, and errors of the pack.
     pub fn open(path: &Path) -> Result<Self, String> {
-        let open = || {
-            let file = open_regular(path).map_err(|error| report::reason(&error))?;
-            let tables = read_tables(Positioned::new(&file))?;
-            Ok(OpenPack { path: path.to_owned(), file, tables })
-        };
-        open().map_err(|text: String| format!("{}: {text}", input::display(path)))
+        let file = open_regular(path);
+        let named = |error| format!("{}: {}", input::display(path), report::reason(&error));
+        Self::of(path, file.map_err(named)?)
+    }
+
+    /// Reads the tables of a pack that is open, with a path for messages.
+    ///
+    /// # Errors
+    ///
+    /// Errors of reading, and errors of the pack.
+    pub fn of(path: &Path, file: File) -> Result<Self, String> {
+        let tables = read_tables(Positioned::new(&file))
+            .map_err(|text| format!("{}: {text}", input::display(path)))?;
+        Ok(OpenPack { path: path.to_owned(), file, tables })
+    }
+
+    /// Returns the table of its code objects.
+    pub fn toc(&self) -> &Toc {
+        self.tables.toc()
     }
 
     /// Returns it as an input of a join.

@@ -27,6 +27,11 @@ impl Threads {
         Threads { threads: Some(NonZeroU32::MIN) }
     }
 
+    /// Returns this number of threads.
+    pub fn of(count: NonZeroU32) -> Self {
+        Threads { threads: Some(count) }
+    }
+
     /// Returns the number that was given, without counting the cores, which takes a while.
     pub fn given(self) -> Option<NonZeroUsize> {
         let number = usize::try_from(self.threads?.get()).ok();

@@ -3,15 +3,19 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use device_select::SplitLibrary;
 use fat_edit::{EditOptions, EditPlan, Join};
 
-use super::{CODES, failed};
+use super::{CODES, failed, join_wheel};
+use tool_edits::WheelJoin;
+use tool_inputs::package::Package;
 use tool_inputs::split_library::{Host, OpenPack};
 use tool_kit::failure::Failure;
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::{How, Outputs};
+use tool_kit::parallel::Threads;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
@@ -21,16 +25,17 @@ use tool_kit::{Outcome, input, report, scratch};
 
 /// Move device code from kernel packs into their library
 ///
-/// The result is a library that needs no packs. Libraries that AMD's tools have split are not joined.
+/// The result is a library that needs no packs. Libraries that AMD's tools have split are not joined. A host wheel and its device
+/// wheels become one wheel.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Library without device code
+    /// Library without device code, or host wheel
     #[arg(value_name = "HOST")]
     host: PathBuf,
-    /// Kernel packs (default: all where the library says)
+    /// Kernel packs (default: all where the library says), or device wheels
     #[arg(value_name = "KPACK")]
     packs: Vec<PathBuf>,
-    /// Write the result to OUT; - is standard output
+    /// Write the result to OUT; - is standard output, for libraries
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// Compress new bundles, also where the bundles that were split were not
@@ -42,13 +47,40 @@ pub(crate) struct Args {
     /// Allow editing a signed file; remove its signature
     #[arg(long)]
     drop_signature: bool,
+    /// Allow joining wheels with findings of `offload verify`
+    #[arg(long)]
+    allow_findings: bool,
     #[command(flatten)]
     max_input: MaxInput,
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let name = input::display(&args.host);
-    match join(args) {
+    let opened = Opened::new(&args.host, args.max_input);
+    let opened = opened.and_then(|opened| {
+        let opened = Arc::new(opened);
+        Ok((Package::of(&opened)?, opened))
+    });
+    let joined = match opened {
+        // Its messages name the wheel that they are about.
+        Ok((Some(package), _)) => {
+            let join = WheelJoin {
+                output: &args.output,
+                compress: args.compress,
+                allow_findings: args.allow_findings,
+                options: args.edit(),
+                threads: Threads::default().count(),
+            };
+            let host = (&*args.host, package);
+            return match join_wheel::join(&join, host, &args.packs, args.max_input) {
+                Ok(()) => Ok(Outcome::Clean),
+                Err(failure) => failure.report(|complaint| report::error(&complaint)),
+            };
+        }
+        Ok((None, opened)) => join(args, &opened),
+        Err(error) => Err(error.into()),
+    };
+    match joined {
         Ok(()) => Ok(Outcome::Clean),
         Err(failure) => {
             failure.report(|complaint| report::error(&format_args!("{name}: {complaint}")))
@@ -56,11 +88,17 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
 }
 
-fn join(args: &Args) -> Result<(), Failure> {
-    let opened = Opened::new(&args.host, args.max_input)?;
-    let (mut new, file) = (opened.permissions(), opened.file);
-    let stamp = Stamp::of(&file)?;
-    let host = Host::read(Positioned::new(&file), &args.host)?
+impl Args {
+    /// Returns the permitted changes of libraries.
+    fn edit(&self) -> EditOptions {
+        EditOptions::default().with_grow(self.grow).with_drop_signature(self.drop_signature)
+    }
+}
+
+fn join(args: &Args, opened: &Opened) -> Result<(), Failure> {
+    let (mut new, file) = (opened.permissions(), &opened.file);
+    let stamp = Stamp::of(file)?;
+    let host = Host::read(Positioned::new(file), &args.host)?
         .ok_or_else(|| "its device code is not in kernel packs".to_owned())?;
     let paths = if args.packs.is_empty() { host.packs()? } else { args.packs.clone() };
     if paths.is_empty() {
@@ -81,7 +119,7 @@ fn join(args: &Args) -> Result<(), Failure> {
     }
     if let Some((recipe, expected)) = join.way_back(stamp.size()) {
         if let Some(plan) = join.plan_back(&recipe, scratch::file(CODES)?).map_err(failed)?
-            && write(args, (&file, new), stamp, &plan, Some(expected))?
+            && write(args, (file, new), stamp, &plan, Some(expected))?
         {
             return Ok(());
         }
@@ -89,12 +127,10 @@ fn join(args: &Args) -> Result<(), Failure> {
             &"it is not the library that was split, or packs are missing: it gets new bundles",
         );
     }
-    let options =
-        EditOptions::default().with_grow(args.grow).with_drop_signature(args.drop_signature);
     let compress = args.compress || join.was_compressed();
-    let (input, codes) = (Positioned::new(&file), scratch::file(CODES)?);
-    let plan = join.plan_anew(input, codes, compress, &options).map_err(failed)?;
-    write(args, (&file, new), stamp, &plan, None)?;
+    let (input, codes) = (Positioned::new(file), scratch::file(CODES)?);
+    let plan = join.plan_anew(input, codes, compress, &args.edit()).map_err(failed)?;
+    write(args, (file, new), stamp, &plan, None)?;
     super::note(&input::display(&args.host), &plan);
     Ok(())
 }

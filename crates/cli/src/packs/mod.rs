@@ -2,7 +2,9 @@
 
 pub(crate) mod answer;
 pub(crate) mod join;
+mod join_wheel;
 pub(crate) mod split;
+mod split_wheel;
 
 use fat_edit::EditPlan;
 

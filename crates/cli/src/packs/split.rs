@@ -1,38 +1,39 @@
 //! `offload split`: device code of HIP moved from libraries to kernel packs.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use fat_edit::{EditOptions, PackGroup, Split, survey};
-use fat_object::Visitor;
+use fat_edit::{PackGroup, Split};
 use kpack::Scheme;
 
-use super::CODES;
-use tool_inputs::limits::{Limits, walk_open};
+use super::split_wheel;
+use tool_edits::{Pack, Packs, WheelSplit, plan};
+use tool_inputs::limits::Limits;
+use tool_inputs::package::Package;
 use tool_kit::failure::Failure;
 use tool_kit::opened::Opened;
 use tool_kit::output::Outputs;
 use tool_kit::permissions::NewPermissions;
-use tool_kit::positioned::Positioned;
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, HEADING, TARGET, show};
 use tool_kit::table::{Align, Table};
-use tool_kit::{Outcome, input, report, scratch, wildcards};
+use tool_kit::{Outcome, input, report, wildcards};
 
 /// Move device code of HIP from libraries to kernel packs
 ///
 /// Libraries are ELF or PE files with wrappers in .hipFatBinSegment. The result is a directory with the libraries without
 /// device code, and a kernel pack (.kpack) for each target with the code objects of all of them.
+///
+/// A wheel becomes a host wheel and a device wheel for each GPU, as AMD's splitter makes them: pip install NAME[device-gfx942].
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Libraries or programs
-    #[arg(required = true, value_name = "LIB")]
+    /// Libraries or programs, or one wheel
+    #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Name the packs GROUP_TARGET.kpack
+    /// Name the packs GROUP_TARGET.kpack; those of a wheel have its name
     #[arg(long, value_name = "GROUP")]
-    group: String,
+    group: Option<String>,
     /// Write to this directory, created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
@@ -42,6 +43,8 @@ pub(crate) struct Args {
     /// Name libraries by their paths below this directory
     #[arg(long, value_name = "DIR", default_value = ".")]
     prefix: PathBuf,
+    #[command(flatten)]
+    wheel: split_wheel::WheelArgs,
     /// Set the level of zstd, up to 22
     #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true)]
     level: i32,
@@ -55,12 +58,62 @@ pub(crate) struct Args {
     limits: Limits,
 }
 
-pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    match split(args) {
-        Ok(done) => {
-            print(args, &done)?;
-            Ok(Outcome::Clean)
+impl Args {
+    /// Returns the options of a split that are not for wheels only.
+    fn common(&self) -> WheelSplit<'_> {
+        WheelSplit {
+            output: &self.output,
+            overlay_root: None,
+            device_prefix: None,
+            device_requires: &[],
+            readers: &[],
+            scheme: self.scheme(),
+            level: self.level,
+            generator: concat!("offload ", env!("CARGO_PKG_VERSION")),
+            allow_findings: false,
+            drop_signature: self.drop_signature,
+            limits: &self.limits,
         }
+    }
+
+    /// Returns the first file.
+    fn first(&self) -> &Path {
+        self.files.first().map_or(Path::new(""), |file| file)
+    }
+
+    /// Returns the form of code objects in packs.
+    fn scheme(&self) -> Scheme {
+        if self.no_compress { Scheme::Plain } else { Scheme::Zstd }
+    }
+
+    /// Returns the wheel that is to be split, if it is one.
+    fn package(&self) -> Result<Option<Package>, Failure> {
+        let [file] = &self.files[..] else { return Ok(None) };
+        let opened = Opened::new(file, self.limits.max_input).map_err(Failure::from);
+        let package = opened.and_then(|opened| Ok(Package::of(&Arc::new(opened))?));
+        package.map_err(|failure| at(file, failure))
+    }
+}
+
+pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    let done = args.package().and_then(|package| match (package, &args.group) {
+        (Some(package), None) => {
+            let split = args.wheel.split(&args.common(), &package);
+            split.map_err(|failure| at(args.first(), failure))
+        }
+        (Some(_), Some(_)) => {
+            Err("--group is for libraries: packs of a wheel have its name".to_owned().into())
+        }
+        (None, Some(group)) => {
+            print(args, &split(args, group)?).map_err(|error| Failure::printing(&error))
+        }
+        (None, None) => {
+            let text = "expected a wheel, or --group GROUP, which names the packs of libraries";
+            Err(at(args.first(), text.to_owned().into()))
+        }
+    });
+    match done {
+        Ok(()) => Ok(Outcome::Clean),
         Err(failure) => failure.report(|complaint| report::error(&complaint)),
     }
 }
@@ -71,41 +124,34 @@ struct Library {
     split: Split,
 }
 
-/// The packs in the making, with a file for the stored code objects of each target.
-struct Packs {
-    group: PackGroup,
-    codes: BTreeMap<String, File>,
-}
-
 struct Done {
     libraries: Vec<Library>,
-    /// With path, size, and number of code objects.
-    packs: Vec<(PathBuf, u64, u64)>,
+    /// With their paths.
+    packs: Vec<(PathBuf, Pack)>,
 }
 
-fn split(args: &Args) -> Result<Done, Failure> {
-    let group = &args.group;
+fn split(args: &Args, group: &str) -> Result<Done, Failure> {
     if group.is_empty() || group.contains(['/', '\\']) {
         return Err(format!("--group: expected a name without slashes, found '{group}'").into());
     }
     let kpack_dir = plain(&args.kpack_dir)
         .ok_or_else(|| "--kpack-dir: expected a path below the output".to_owned())?;
-    let scheme = if args.no_compress { Scheme::Plain } else { Scheme::Zstd };
-    let group = PackGroup::new(group, &kpack_dir, scheme);
+    let mut packs = Packs::new(PackGroup::new(group, &kpack_dir, args.scheme()), args.level);
     let mut libraries: Vec<Library> = Vec::new();
     for path in &*wildcards::expanded(&args.files) {
-        let library = Library::plan(args, path, &group).map_err(|failure| at(path, failure))?;
+        let library = Library::plan(args, path, &packs).map_err(|failure| at(path, failure))?;
         let name = library.split.name();
         if libraries.iter().any(|other| other.split.name() == name) {
             return Err(format!("two libraries would have the name {name}: see --prefix").into());
         }
         libraries.push(library);
     }
-    let mut packs = Packs { group, codes: BTreeMap::new() };
     let progress = Progress::start("splitting");
     for library in &libraries {
         let failed = |failure| at(Path::new(library.split.name()), failure);
-        library.pack(args, &mut packs).map_err(failed)?;
+        let Library { opened, split } = library;
+        let subject = (opened.reader(), opened.metadata().len());
+        packs.add(split, subject, &args.limits).map_err(super::failed).map_err(failed)?;
     }
     drop(progress);
     write(args, libraries, packs, &kpack_dir)
@@ -113,9 +159,14 @@ fn split(args: &Args) -> Result<Done, Failure> {
 
 fn at(path: &Path, failure: Failure) -> Failure {
     match failure {
-        Failure::Complaints(all) => {
+        Failure::Complaints(all) | Failure::Refused(all) => {
             let name = input::display(path);
-            all.iter().map(|text| format!("{name}: {text}")).collect::<Vec<_>>().into()
+            // Members of a package are named by it and their path.
+            let named = |text: &String| {
+                let colon = if text.starts_with(':') { "" } else { ": " };
+                format!("{name}{colon}{text}")
+            };
+            all.iter().map(named).collect::<Vec<_>>().into()
         }
         Failure::NoCode => format!("{}: no device code found", input::display(path)).into(),
         other => other,
@@ -137,7 +188,7 @@ fn plain(path: &Path) -> Option<String> {
 
 impl Library {
     /// Plans the library without its device code.
-    fn plan(args: &Args, path: &Path, group: &PackGroup) -> Result<Self, Failure> {
+    fn plan(args: &Args, path: &Path, packs: &Packs) -> Result<Self, Failure> {
         let opened = Opened::new(path, args.limits.max_input)?;
         let below = match (path.strip_prefix(&args.prefix), args.prefix.as_os_str() == ".") {
             (Ok(below), _) => below,
@@ -149,34 +200,9 @@ impl Library {
         };
         let name = plain(below).or_else(|| plain(Path::new(path.file_name()?)));
         let name = name.ok_or_else(|| "expected a file name that is text".to_owned())?;
-        let limits = &args.limits;
-        let options = limits.for_file(&limits.options(), opened.metadata().len());
-        let contents = survey(opened.reader(), &options).map_err(|e| e.to_string())?;
-        if let Some(finding) = contents.findings().first() {
-            return Err(finding.to_string().into());
-        }
-        let options = EditOptions::default().with_drop_signature(args.drop_signature);
-        let split = contents.split(opened.reader(), &group.marker(&name), &options);
-        let split = split.map_err(|error| error.to_string())?;
+        let subject = (opened.reader(), opened.metadata().len());
+        let split = plan(subject, &packs.marker(&name), &args.limits, args.drop_signature)?;
         Ok(Library { opened, split })
-    }
-
-    /// Adds its code objects to the packs of their targets.
-    fn pack(&self, args: &Args, packs: &mut Packs) -> Result<(), Failure> {
-        let Packs { group, codes } = packs;
-        let options = args.limits.options().with_enter_images(false);
-        let walk = |visitor: &mut dyn Visitor| {
-            walk_open(&self.opened, (&args.limits, &options), args.limits.threads, visitor)
-        };
-        let mut store = |target: &str, stored: &[u8]| {
-            let file = match codes.get_mut(target) {
-                Some(file) => file,
-                None => codes.entry(target.to_owned()).or_insert(scratch::file(CODES)?),
-            };
-            file.write_all(stored)
-        };
-        let how = (args.level, args.limits.threads.count());
-        group.pack(&self.split, how, walk, &mut store).map_err(super::failed)
     }
 }
 
@@ -184,11 +210,10 @@ impl Library {
 fn write(
     args: &Args,
     libraries: Vec<Library>,
-    Packs { group, codes }: Packs,
+    packs: Packs,
     kpack_dir: &str,
 ) -> Result<Done, Failure> {
     let mut outputs = Outputs::default();
-    let mut packs = Vec::new();
     let of_all = NewPermissions::of_all(libraries.iter().map(|one| one.opened.permissions()));
     for Library { opened, split } in &libraries {
         let path = Path::new(split.name());
@@ -201,19 +226,14 @@ fn write(
         })?;
     }
     let directory = outputs.make_directory(&args.output.join(kpack_dir))?;
-    let layouts = group.layout(libraries.iter().map(|library| &library.split));
-    for pack in layouts.map_err(|error| error.to_string())? {
-        let file = directory.file(&pack.file_name);
-        let codes = codes.get(&pack.target).map(Positioned::new);
-        outputs.write(&file, of_all.into(), |out| {
-            pack.parts.write_to(Vec::from_iter(codes).as_mut_slice(), out)?;
-            Ok(())
-        })?;
-        let path = args.output.join(kpack_dir).join(pack.file_name);
-        packs.push((path, pack.parts.size(), pack.images));
+    let mut written = Vec::new();
+    for pack in packs.finish(libraries.iter().map(|library| &library.split))? {
+        let path = args.output.join(kpack_dir).join(pack.file_name());
+        outputs.write(&directory.file(pack.file_name()), of_all.into(), |out| pack.write(out))?;
+        written.push((path, pack));
     }
     outputs.commit()?;
-    Ok(Done { libraries, packs })
+    Ok(Done { libraries, packs: written })
 }
 
 fn print(args: &Args, done: &Done) -> io::Result<()> {
@@ -228,8 +248,8 @@ fn print(args: &Args, done: &Done) -> io::Result<()> {
     }
     let mut table =
         Table::default().column("PACK", Align::Left, TARGET).numbers(["IMAGES", "SIZE"]);
-    for (path, size, count) in &done.packs {
-        table.row(&[input::display(path), count.to_string(), style::size(*size)]);
+    for (path, pack) in &done.packs {
+        table.row(&[input::display(path), pack.images().to_string(), style::size(pack.size())]);
     }
     table.print(&mut out, "  ", style::terminal_width())?;
     let splits = || done.libraries.iter().map(|library| &library.split);

@@ -95,10 +95,11 @@ pub static TOOL: Tool = Tool {
 /// Runs `fatbinary` with the arguments of this process.
 #[must_use]
 pub fn main() -> ExitCode {
-    let (invocation, matches) = match drop_in::start_with(&TOOL, NAME, options_files) {
-        Ok(started) => started,
-        Err(exit) => return exit,
-    };
+    let (invocation, matches) =
+        match drop_in::start_with(&TOOL, NAME, options_files, ExitCode::FAILURE) {
+            Ok(started) => started,
+            Err(exit) => return exit,
+        };
     match create(&matches) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report::end(&invocation.typed, &error),

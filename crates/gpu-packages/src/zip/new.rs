@@ -13,8 +13,9 @@ use super::deflate::{Sums, deflate_to, search_of};
 use super::extra::with_zip64;
 use super::fields::short;
 use super::wire::{CentralRecord, EndOfDirectory, Fields, LocalHeader, Zip64End, Zip64Locator};
+use super::{DESCRIPTOR, Zip};
 use crate::error::{Error, ErrorKind};
-use crate::hash::{Algorithm, Hash, Hasher};
+use crate::hash::{Algorithm, Hash, Hasher, hash_reader};
 use crate::path::Shown;
 
 /// The first of January 1980, the earliest time that a zip file can have: the same contents give the same file.
@@ -55,7 +56,7 @@ pub struct NewZip<W> {
     /// The start of the zip file in the output.
     base: u64,
     directory: Vec<u8>,
-    names: HashSet<String>,
+    names: HashSet<Vec<u8>>,
 }
 
 impl<W> fmt::Debug for NewZip<W> {
@@ -95,10 +96,7 @@ impl<W: Write + Seek> NewZip<W> {
             let text = format!("a name of {} bytes is longer than zip files can have", name.len());
             Error::new(ErrorKind::Refused, text)
         })?;
-        if !self.names.insert(name.to_owned()) {
-            let text = format!("{}: a member has this name", Shown(name.as_bytes()));
-            return Err(Error::new(ErrorKind::Refused, text));
-        }
+        self.take_name(name.as_bytes())?;
         // Deflated data may be a little longer than the contents.
         let is_zip64 = size.checked_add((size >> 10) + (1 << 16)).is_none_or(is_long);
         let (method, search) = match storing {
@@ -139,14 +137,71 @@ impl<W: Write + Seek> NewZip<W> {
         self.out.seek(SeekFrom::Start(self.base + offset))?;
         self.out.write_all(&header(fields, [size, stored_size]))?;
         self.out.seek(SeekFrom::Start(self.base + end))?;
-        self.list((name, mode, fields), [size, stored_size, offset], is_zip64);
+        // A regular file.
+        let attributes = u32::from(0o100_000 | mode) << 16;
+        self.list((name.as_bytes(), attributes, fields), [size, stored_size, offset], is_zip64);
         Ok(sums.sha256)
+    }
+
+    /// Adds a member of another zip file as it is stored there, with its time and its attributes, and returns the SHA-256 of its
+    /// contents, which are compared with their size and checksum. Extra fields and comments are left out.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`Zip::open`] and of reading the member; errors of the output; [`Refused`](ErrorKind::Refused) for a name that a
+    /// member has.
+    pub fn copy<R: Read + Seek>(
+        &mut self,
+        zip: &Zip,
+        index: usize,
+        mut reader: R,
+    ) -> Result<Hash, Error> {
+        let mut contents = zip.open(index, &mut reader)?;
+        let (_, hash) = hash_reader(Algorithm::Sha256, &mut contents)?;
+        drop(contents);
+        let member = zip.members().get(index);
+        let member = member.ok_or_else(|| Error::internal(internal!("a member that was read")))?;
+        self.take_name(member.name())?;
+        let (record, _, _) = zip.central(member)?;
+        let (size, stored_size) = (member.size(), member.stored_size());
+        let is_zip64 = is_long(size) || is_long(stored_size);
+        let fields = Fields {
+            version: if is_zip64 { 45.into() } else { record.fields.version },
+            // Sizes and checksum are in the header.
+            flags: (record.fields.flags.get() & !DESCRIPTOR).into(),
+            size: short(size, is_zip64),
+            stored_size: short(stored_size, is_zip64),
+            ..record.fields
+        };
+        let extra = if is_zip64 { with_zip64(&[], &[size, stored_size]) } else { Vec::new() };
+        let offset = self.position()?;
+        let local = Fields { extra_len: extra_len(&extra), ..fields };
+        let header = LocalHeader { signature: *b"PK\x03\x04", fields: local };
+        self.out.write_all(&[header.as_bytes(), member.name(), &extra].concat())?;
+        let place = zip.place_of(member, &mut reader)?;
+        reader.seek(SeekFrom::Start(place.start))?;
+        let copied = io::copy(&mut reader.take(stored_size), &mut self.out)?;
+        if copied != stored_size {
+            return Err(Error::of_file(io::ErrorKind::UnexpectedEof.into()));
+        }
+        let attributes = record.attributes.get();
+        self.list((member.name(), attributes, fields), [size, stored_size, offset], is_zip64);
+        Ok(hash)
+    }
+
+    /// Fails if a member has this name.
+    fn take_name(&mut self, name: &[u8]) -> Result<(), Error> {
+        if self.names.insert(name.to_vec()) {
+            return Ok(());
+        }
+        let text = format!("{}: a member has this name", Shown(name));
+        Err(Error::new(ErrorKind::Refused, text))
     }
 
     /// Adds the record of a member to the central directory.
     fn list(
         &mut self,
-        (name, mode, fields): (&str, u16, Fields),
+        (name, attributes, fields): (&[u8], u32, Fields),
         [size, stored_size, offset]: [u64; 3],
         is_zip64: bool,
     ) {
@@ -155,8 +210,6 @@ impl<W: Write + Seek> NewZip<W> {
         values.extend([size, stored_size].iter().filter(|_| is_zip64));
         values.extend(Some(offset).filter(|_| is_far));
         let extra = if values.is_empty() { Vec::new() } else { with_zip64(&[], &values) };
-        // A regular file.
-        let attributes = u32::from(0o100_000 | mode) << 16;
         let version = if values.is_empty() { fields.version } else { 45.into() };
         let record = CentralRecord {
             signature: *b"PK\x01\x02",
@@ -166,7 +219,7 @@ impl<W: Write + Seek> NewZip<W> {
             offset: short(offset, is_far),
             ..CentralRecord::new_zeroed()
         };
-        self.directory.extend([record.as_bytes(), name.as_bytes(), &extra].concat());
+        self.directory.extend([record.as_bytes(), name, &extra].concat());
     }
 
     fn write(

@@ -8,7 +8,7 @@ use byte_parts::Window;
 use zerocopy::FromBytes;
 
 use super::wire::{LOCAL, LocalHeader};
-use super::{ENCRYPTED, PATCHED, Zip};
+use super::{ENCRYPTED, PATCHED, Zip, ZipMember};
 use crate::codec::{Codec, is_codec_error};
 use crate::error::{Error, ErrorKind};
 use crate::path::Shown;
@@ -73,6 +73,36 @@ impl Zip {
                 return Err(named(Error::at(ErrorKind::Unsupported, member.offset, text)));
             }
         };
+        let place = self.place_of(member, &mut reader)?;
+        reader.seek(SeekFrom::Start(place.start))?;
+        let data = Raw::new(reader, member.stored_size);
+        let reader = match (member.method, codec) {
+            (0, _) => Box::new(data) as Box<dyn Read + 'r>,
+            (8, _) => {
+                let data = BufReader::with_capacity(64 << 10, data);
+                Box::new(Inflate(flate2::bufread::DeflateDecoder::new(data)))
+            }
+            (_, codec) => codec.decoder(data).map_err(named)?,
+        };
+        Ok(ZipMemberReader {
+            reader,
+            left: member.size,
+            crc: flate2::Crc::new(),
+            expected_crc: member.crc32,
+            name: member.name.clone(),
+            offset: member.offset,
+            place: Some(place).filter(|_| member.method == 0 && member.stored_size == member.size),
+            is_done: false,
+        })
+    }
+
+    /// Returns the place of a member's data in the file, as its local header has it.
+    pub(super) fn place_of(
+        &self,
+        member: &ZipMember,
+        reader: &mut (impl Read + Seek),
+    ) -> Result<Range<u64>, Error> {
+        let named = |error: Error| error.while_reading(Shown(&member.name));
         let header_len = LOCAL + member.name.len();
         let members = Window::new(&(0..self.directory_at));
         let Some(place) = members.sized(member.offset, header_len as u64) else {
@@ -94,32 +124,12 @@ impl Zip {
             return Err(named(Error::at(ErrorKind::Malformed, member.offset, text)));
         };
         let data_at = place.end + u64::from(local.fields.extra_len);
-        let Some(place) = members.sized(data_at, member.stored_size) else {
+        members.sized(data_at, member.stored_size).ok_or_else(|| {
             let text = format!(
                 "its {} bytes of data reach into the central directory",
                 member.stored_size
             );
-            return Err(named(Error::at(ErrorKind::Malformed, member.offset, text)));
-        };
-        reader.seek(SeekFrom::Start(place.start))?;
-        let data = Raw::new(reader, member.stored_size);
-        let reader = match (member.method, codec) {
-            (0, _) => Box::new(data) as Box<dyn Read + 'r>,
-            (8, _) => {
-                let data = BufReader::with_capacity(64 << 10, data);
-                Box::new(Inflate(flate2::bufread::DeflateDecoder::new(data)))
-            }
-            (_, codec) => codec.decoder(data).map_err(named)?,
-        };
-        Ok(ZipMemberReader {
-            reader,
-            left: member.size,
-            crc: flate2::Crc::new(),
-            expected_crc: member.crc32,
-            name: member.name.clone(),
-            offset: member.offset,
-            place: Some(place).filter(|_| member.method == 0 && member.stored_size == member.size),
-            is_done: false,
+            named(Error::at(ErrorKind::Malformed, member.offset, text))
         })
     }
 }

@@ -4,7 +4,7 @@ use std::io::{Cursor, Read, Seek, Write, repeat};
 use std::num::NonZeroUsize;
 
 use gpu_packages::{
-    ErrorKind, NewWheel, NewZip, Options, Record, Storing, Zip, read_record, verify,
+    ErrorKind, NewWheel, NewZip, Options, Record, Storing, WheelMetadata, Zip, read_record, verify,
 };
 
 const ONE: NonZeroUsize = NonZeroUsize::MIN;
@@ -148,5 +148,123 @@ fn new_zip_files_may_be_larger_than_4_gib() {
         let mut text = String::new();
         theirs.by_name("after").unwrap().read_to_string(&mut text).unwrap();
         assert_eq!(text, "x");
+    }
+}
+
+#[test]
+fn members_are_copied_as_they_are_stored() {
+    let long: Vec<u8> = (0..300_000_u32).flat_map(|n| (n % 251).to_le_bytes()).collect();
+    let mut old = NewWheel::new(Cursor::new(Vec::new()), "a-1.dist-info").unwrap();
+    for (name, mode, bytes, storing) in [
+        ("a/x,y.py", 0o644, &b"x = 1\n"[..], Storing::Plain),
+        ("a/tool", 0o755, &long, Storing::Deflated(9)),
+    ] {
+        old.add(name, mode, bytes, bytes.len() as u64, storing, ONE).unwrap();
+    }
+    let old = old.finish().unwrap().into_inner();
+    let zip = Zip::read(Cursor::new(&old)).unwrap();
+    let mut new = NewWheel::new(Cursor::new(Vec::new()), "b-1.dist-info").unwrap();
+    for index in [1, 0] {
+        new.copy(&zip, index, Cursor::new(&old)).unwrap();
+    }
+    new.add_text("WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n").unwrap();
+    let error = new.copy(&zip, 9, Cursor::new(&old)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Malformed);
+    let new = new.finish().unwrap().into_inner();
+    let copied = Zip::read(Cursor::new(&new)).unwrap();
+    for (from, to) in [(0, 1), (1, 0)] {
+        let [from, to] = [&zip.members()[from], &copied.members()[to]];
+        assert_eq!((from.name(), from.size(), from.crc32()), (to.name(), to.size(), to.crc32()));
+        assert_eq!((from.method(), from.stored_size()), (to.method(), to.stored_size()));
+        assert_eq!(from.unix_mode(), to.unix_mode());
+    }
+    // Its records are right, and others read the same.
+    let verified = verify(Cursor::new(&new), &Options::default()).unwrap();
+    assert_eq!((verified.recorded, verified.findings.len()), (3, 0));
+    let mut theirs = zip::ZipArchive::new(Cursor::new(&new)).unwrap();
+    let mut found = Vec::new();
+    theirs.by_name("a/tool").unwrap().read_to_end(&mut found).unwrap();
+    assert!(found == long);
+
+    // Contents that do not have their checksum are not copied.
+    let mut damaged = old.clone();
+    let at = damaged.windows(6).position(|part| part == b"x = 1\n").unwrap();
+    damaged[at] ^= 1;
+    let mut new = NewWheel::new(Cursor::new(Vec::new()), "b-1.dist-info").unwrap();
+    let error = new.copy(&zip, 0, Cursor::new(&damaged)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Mismatch);
+}
+
+/// A wheel with these texts.
+fn with_metadata(metadata: &str, wheel: &str) -> Vec<u8> {
+    let mut new = NewWheel::new(Cursor::new(Vec::new()), "a_b-1.0.dist-info").unwrap();
+    new.add_text("METADATA", metadata).unwrap();
+    new.add_text("WHEEL", wheel).unwrap();
+    new.finish().unwrap().into_inner()
+}
+
+fn metadata(metadata: &str, wheel: &str) -> Result<WheelMetadata, gpu_packages::Error> {
+    let bytes = with_metadata(metadata, wheel);
+    WheelMetadata::read(&Zip::read(Cursor::new(&bytes)).unwrap(), Cursor::new(&bytes))
+}
+
+const TAG: &str = "Wheel-Version: 1.0\nTag: py3-none-any\n";
+
+#[test]
+fn metadata_name_wheels_that_belong_together() {
+    let host = metadata("Name: a-b\nVersion: 1.0+rocm7-1\n", TAG).unwrap();
+    assert_eq!((host.name(), host.version()), ("a-b", "1.0+rocm7-1"));
+    assert_eq!(host.file_name("a-b-gfx942"), "a_b_gfx942-1.0+rocm7_1-py3-none-any.whl");
+    assert_eq!(host.directory("a-b-gfx942"), "a_b_gfx942-1.0+rocm7_1.dist-info");
+    for (tags, set) in [
+        ("Tag: py2-none-any\nTag: py3-none-any\n", "py2.py3-none-any"),
+        ("Build: 1x\nTag: cp311-abi3-linux\nTag: cp311-abi3-win\n", "1x-cp311-abi3-linux.win"),
+        // These are no set.
+        ("Tag: py2-none-any\nTag: cp311-abi3-linux\n", "py2-none-any"),
+    ] {
+        let host =
+            metadata("Name: a\nVersion: 1\n", &format!("Wheel-Version: 1.0\n{tags}")).unwrap();
+        assert_eq!(host.file_name("a"), format!("a-1-{set}.whl"));
+        let text = host.wheel_text("test");
+        assert_eq!(
+            text,
+            format!("Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\n{tags}")
+        );
+    }
+    for (text, wheel, words) in [
+        ("Version: 1\n", TAG, "METADATA: expected a field Name"),
+        ("Name: a\n\nVersion: 1\n", TAG, "METADATA: expected a field Version"),
+        ("Name: ../a\nVersion: 1\n", TAG, "METADATA: expected a field Name without slashes"),
+        ("Name: a\nVersion: 1\n", "Wheel-Version: 1.0\n", "WHEEL: expected a field Tag"),
+        (
+            "Name: a\nVersion: 1\n",
+            "Tag: py3-any\n",
+            "WHEEL: expected a tag PYTHON-ABI-PLATFORM, found 'py3-any'",
+        ),
+        ("Name: a\nVersion: 1\n", "Tag: py3-none-../a\n", "found 'py3-none-../a'"),
+    ] {
+        let error = metadata(text, wheel).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Malformed);
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn lines_go_to_the_end_of_the_fields() {
+    for (old, new) in [
+        ("Name: a\nVersion: 1\n\nText.\n\nX: y\n", "Name: a\nVersion: 1\nA: b\n\nText.\n\nX: y\n"),
+        (
+            "Name: a\r\nVersion: 1\r\n\r\nText.\r\n",
+            "Name: a\r\nVersion: 1\r\nA: b\r\n\r\nText.\r\n",
+        ),
+        ("Name: a\nVersion: 1\n", "Name: a\nVersion: 1\nA: b\n"),
+        ("Name: a\nVersion: 1", "Name: a\nVersion: 1\nA: b\n"),
+    ] {
+        let found = metadata(old, TAG).unwrap().with_lines(&["A: b".to_owned()]);
+        assert_eq!(String::from_utf8(found.clone()).unwrap(), new);
+        let new = metadata(new, TAG).unwrap();
+        let (back, count) = new.without_last_lines(|line| line == "A: b");
+        assert_eq!(count, 1);
+        assert_eq!(String::from_utf8(back).unwrap().trim_end(), old.trim_end());
     }
 }

@@ -17,6 +17,7 @@ pub const TOOLS: &[(&str, &str)] = &[
     ("llvm-offload-wrapper", env!("CARGO_BIN_EXE_tested-llvm-offload-wrapper")),
     ("roc-obj-extract", env!("CARGO_BIN_EXE_tested-roc-obj-extract")),
     ("roc-obj-ls", env!("CARGO_BIN_EXE_tested-roc-obj-ls")),
+    ("split_python_wheels", env!("CARGO_BIN_EXE_tested-split_python_wheels")),
 ];
 
 /// Returns the path of a tool.

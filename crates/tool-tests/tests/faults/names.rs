@@ -341,6 +341,12 @@ fn texts_from_files_are_escaped() {
         ("fatbinary", "--create out --image3=kind=ODD", 1),
         ("fatbinary", "--options-file ODD/none", 1),
         ("offload", "fatbin -o out --image ODD", 1),
+        (
+            "split_python_wheels",
+            "--input none/ODD --output-dir out --device-package-prefix ODD --overlay-root ODD",
+            1,
+        ),
+        ("split_python_wheels", "--ODD", 2),
         ("roc-obj-ls", "-v ODD", 0),
         ("roc-obj-ls", "none/ODD", 1),
         ("roc-obj-extract", "-v file://ODD", 0),

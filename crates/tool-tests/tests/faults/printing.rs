@@ -68,6 +68,7 @@ const PRINTERS: &[(&str, &str)] = &[
     ("offload", "fatbin -o - --image asm"),
     ("fatbinary", "--help"),
     ("roc-obj-ls", "-v four"),
+    ("split_python_wheels", "--help"),
     ("roc-obj-extract", "--help"),
     ("roc-obj-extract", "-v file://four"),
     ("roc-obj-extract", "file://four -o -"),

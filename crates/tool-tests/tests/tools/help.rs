@@ -166,6 +166,7 @@ fn drop_in_tools_have_help_and_a_manual_page() {
         tool("fatbinary"),
         tool("roc-obj-extract"),
         tool("roc-obj-ls"),
+        tool("split_python_wheels"),
     ] {
         let output = new_command(tool).arg("--help").output().unwrap();
         assert!(output.status.success() && stdout(&output).starts_with("OVERVIEW: "), "{tool}");

@@ -71,6 +71,7 @@ mod screens;
 mod shrink;
 mod silent;
 mod split_sets;
+mod split_wheels;
 mod suggest;
 mod sycl;
 mod threads;

@@ -1,0 +1,75 @@
+//! A library of a wheel that gets its device code back.
+
+use std::fs::File;
+use std::io;
+
+use fat_edit::{EditOptions, Join, PackInput, moved_out};
+use object_edit::ErrorKind;
+use tool_kit::failure::Failure;
+use tool_kit::scratch;
+
+use super::packs::WheelPack;
+use crate::split::CODES;
+use crate::unpacked::Unpacked;
+
+/// A library with its device code.
+pub(super) struct Joined {
+    pub(super) file: File,
+    pub(super) size: u64,
+    /// The name in packs.
+    pub(super) name: String,
+    /// `true` if it is the file that was split.
+    pub(super) is_original: bool,
+    /// `true` if packs note how that was laid out, and it is another one, or packs lack code objects of it.
+    pub(super) is_changed: bool,
+}
+
+/// Joins the library at a path in a wheel with its packs; `None` for another file.
+pub(super) fn join<'p>(
+    (path, host): (&str, &Unpacked),
+    packs: impl IntoIterator<Item = &'p WheelPack>,
+    (compress, options): (bool, &EditOptions),
+) -> Result<Option<Joined>, Failure> {
+    let (reader, size) = host.subject();
+    let Some((marker, wrappers)) = moved_out(reader)? else { return Ok(None) };
+    let mut inputs: Vec<PackInput<'_>> = Vec::new();
+    for pack in packs {
+        inputs.extend(pack.of_library(path, &marker)?);
+    }
+    let mut join = Join::new(&marker, &wrappers, inputs);
+    let name = marker.kernel_name().to_owned();
+    if join.used().is_empty() {
+        return Err(format!("no kernel pack of these wheels has its code, of {name}").into());
+    }
+    let way_back = join.way_back(size);
+    let is_changed = way_back.is_some();
+    if let Some((recipe, expected)) = way_back
+        && let Some(plan) = join.plan_back(&recipe, scratch::file(CODES)?).map_err(failed)?
+    {
+        let mut hash = None;
+        let file = Unpacked::rewritten(|out| {
+            hash = Some(plan.write_hashed(reader, out)?);
+            Ok(())
+        })?;
+        if hash == Some(expected) {
+            let size = plan.size();
+            return Ok(Some(Joined { file, size, name, is_original: true, is_changed: false }));
+        }
+    }
+    let compress = compress || join.was_compressed();
+    let plan = join.plan_anew(reader, scratch::file(CODES)?, compress, options).map_err(failed)?;
+    let file = Unpacked::rewritten(|out| plan.write(reader, out).map(|_| ()))?;
+    Ok(Some(Joined { file, size: plan.size(), name, is_original: false, is_changed }))
+}
+
+fn failed(error: fat_edit::Error) -> Failure {
+    let option = match error.host().map(object_edit::Error::kind) {
+        Some(ErrorKind::NoRoom) => " (--grow, or --compress)",
+        Some(ErrorKind::Signed) => " (--drop-signature drops it)",
+        _ => "",
+    };
+    match error.io() {
+        Some(_) => scratch::copying(CODES, io::Error::from(error)).into(),
+        None => format!("{error}{option}").into(),
+    }
+}

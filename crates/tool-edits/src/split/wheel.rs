@@ -1,0 +1,273 @@
+//! The split of a wheel.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use device_select::{PackageGroup, few};
+use fat_edit::PackGroup;
+use gpu_packages::{NewContents, PackageEdit, PackageForm, PackageKind, WheelMetadata, Zip};
+use tool_inputs::package::Package;
+use tool_kit::failure::Failure;
+use tool_kit::output::Outputs;
+use tool_kit::positioned::Positioned;
+use tool_kit::stamp::Stamp;
+
+use super::contents::{Candidate, Contents, below};
+use super::device::{Device, Shared};
+use super::library::Code;
+use super::options::{DeviceWheel, SplitMember, WheelParts, WheelSplit};
+use super::packs::{DIRECTORY, Pack, Packs, plan};
+use super::texts::{device_name, host_lines};
+use crate::unpacked::Unpacked;
+use crate::words::{allow_if, of_package};
+
+/// A wheel that is being split.
+struct Splitting<'s, 'z> {
+    options: &'s WheelSplit<'s>,
+    zip: &'z Zip,
+    reader: Positioned<'s>,
+    edit: PackageEdit<'z>,
+    packs: Packs,
+    members: Vec<SplitMember>,
+    notes: Vec<String>,
+    /// The bytes of new members that may be held yet.
+    left: u64,
+}
+
+impl WheelSplit<'_> {
+    /// Splits a wheel: all new wheels appear together.
+    ///
+    /// # Errors
+    ///
+    /// The file is not a wheel, or has findings; libraries that cannot be split; there is no device code for HIP; errors of reading
+    /// and writing.
+    pub fn run(&self, package: &Package) -> Result<WheelParts, Failure> {
+        let PackageForm::Zip(zip) = &package.form else { return Err(not_a_wheel()) };
+        if zip.kind() != PackageKind::Wheel {
+            return Err(not_a_wheel());
+        }
+        let opened = &package.opened;
+        let reader = opened.reader();
+        let mut edit = PackageEdit::new(zip, reader).map_err(of_package)?;
+        let notes = allow_if(self.allow_findings, edit.findings())?;
+        let metadata = WheelMetadata::read(zip, reader).map_err(of_package)?;
+        let prefix = self.prefix(&metadata)?;
+        let which = (self.overlay_root, self.readers, self.limits);
+        let contents = Contents::of(zip, &mut edit, reader, which)?;
+        let group = metadata.name().to_lowercase().replace('-', "_");
+        let packs = Packs::new(PackGroup::new(&group, DIRECTORY, self.scheme), self.level);
+        let (members, options) = (Vec::new(), self);
+        let left = self.limits.held_of(zip.file_len());
+        let mut splitting = Splitting { options, zip, reader, edit, packs, members, notes, left };
+        splitting.libraries(&contents)?;
+        let Splitting { mut edit, packs, members, mut notes, .. } = splitting;
+        let targets = targets(&members, &contents);
+        let packs = packs.finish(members.iter().map(|member| &member.split))?;
+        let devices = devices(packs, &contents)?;
+        if devices.is_empty() {
+            return Err(Failure::NoCode);
+        }
+        contents.device_files.iter().for_each(|(index, _)| edit.remove(*index));
+        let groups = groups(&devices);
+        let lines = host_lines(&prefix, metadata.version(), &groups);
+        self.put(&mut edit, zip, metadata.index(), &*metadata.with_lines(&lines), u64::MAX)?;
+        let rewrite = edit.plan(reader, None, self.drop_signature).map_err(of_package)?;
+        let unlisted: Vec<_> =
+            rewrite.unlisted().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        if !unlisted.is_empty() {
+            notes.push(format!("RECORD does not list {}", few(unlisted)));
+        }
+        let shared = Shared {
+            zip,
+            reader,
+            host: &metadata,
+            root: &contents.root,
+            prefix: &prefix,
+            requires: self.device_requires,
+            scheme: self.scheme,
+            generator: self.generator,
+            threads: self.limits.threads.count(),
+        };
+        let mut outputs = Outputs::default();
+        let directory = outputs.make_directory(self.output)?;
+        let how = opened.permissions();
+        let host = self.output.join(metadata.file_name(metadata.name()));
+        let there = File::open(&host).and_then(|file| Stamp::of(&file));
+        if there.is_ok_and(|there| there == opened.stamp()) {
+            return Err(Failure::refused("the host wheel would replace the wheel that is split"));
+        }
+        let name = |path: &Path| directory.file(path.file_name().unwrap_or(path.as_os_str()));
+        outputs.write(&name(&host), how.into(), |out| {
+            rewrite.write_to(reader, &mut *out)?;
+            opened.check()
+        })?;
+        let mut wheels = Vec::new();
+        for device in devices.into_values() {
+            let file = metadata.file_name(&device_name(&prefix, &device.group));
+            let path = self.output.join(file);
+            let size = outputs.write(&name(&path), how.into(), |out| {
+                device.write(&shared, out).map_err(io::Error::from)?;
+                Ok(out.metadata()?.len())
+            })?;
+            let Device { group, packs, files } = device;
+            let images = packs.iter().map(Pack::images).sum();
+            let (packs, files) = (packs.len(), files.len());
+            wheels.push(DeviceWheel { group, path, size, packs, images, files });
+        }
+        opened.check()?;
+        outputs.commit()?;
+        Ok(WheelParts { host, host_size: rewrite.size(), devices: wheels, members, targets, notes })
+    }
+}
+
+impl WheelSplit<'_> {
+    /// Returns the start of the names of device packages.
+    fn prefix(&self, host: &WheelMetadata) -> Result<String, Failure> {
+        let prefix =
+            self.device_prefix.map_or_else(|| format!("{}-device", host.name()), str::to_owned);
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        if prefix.starts_with(|c: char| c.is_ascii_alphanumeric()) && prefix.chars().all(is_part) {
+            return Ok(prefix);
+        }
+        let text = "expected a prefix of letters, digits, '.', '_' and '-' for the names of device packages";
+        Err(format!("{text}, found '{prefix}'").into())
+    }
+}
+
+impl Splitting<'_, '_> {
+    /// Splits all libraries below the root. None is left half done: the first ones that cannot be split are named together.
+    fn libraries(&mut self, contents: &Contents) -> Result<(), Failure> {
+        let (mut faults, mut others) = (Vec::new(), Vec::new());
+        for candidate in &contents.candidates {
+            let name = below(&candidate.path, &contents.root).unwrap_or(&candidate.path);
+            match self.library(candidate, name) {
+                Ok(true) => {}
+                Ok(false) => others.push(&*candidate.path),
+                Err(failure) => {
+                    let all = failure.complaints()?;
+                    faults.extend(all.iter().map(|text| format!(":{}: {text}", candidate.path)));
+                }
+            }
+        }
+        if !faults.is_empty() {
+            return Err(Failure::Refused(faults));
+        }
+        let mut elsewhere = Vec::new();
+        for candidate in &contents.elsewhere {
+            let unpacked = self.unpack(candidate)?;
+            match Code::of(&unpacked, self.options.limits)? {
+                Code::None | Code::Unknown(_) => {}
+                _ => elsewhere.push(&*candidate.path),
+            }
+        }
+        for (names, why) in [
+            (others, "device code that is not HIP's, or to which no wrapper leads"),
+            (elsewhere, "device code outside of the directory that is split"),
+        ] {
+            if !names.is_empty() {
+                self.notes.push(format!("the host wheel keeps {why}: {}", few(names)));
+            }
+        }
+        let lost = self.members.iter().filter(|member| !member.split.has_way_back());
+        let lost: Vec<&str> = lost.map(|member| &*member.path).collect();
+        if !lost.is_empty() {
+            let text = "packs do not note how files were laid out whose bundles are compressed, so that `offload join` compresses new ones";
+            self.notes.push(format!("{text}: {}", few(lost)));
+        }
+        Ok(())
+    }
+
+    fn unpack(&mut self, candidate: &Candidate) -> Result<Unpacked, Failure> {
+        let mut contents = self.edit.open(candidate.index, self.reader).map_err(of_package)?;
+        let unpacked = Unpacked::read(&mut contents)?;
+        let read = contents.finish();
+        let faults = self.edit.faults(candidate.index, read);
+        self.notes.extend(allow_if(self.options.allow_findings, &faults)?);
+        Ok(unpacked)
+    }
+
+    /// Splits a library, which has this name in packs. `false` if it has other device code.
+    fn library(&mut self, candidate: &Candidate, name: &str) -> Result<bool, Failure> {
+        let WheelSplit { limits, drop_signature, .. } = *self.options;
+        let unpacked = self.unpack(candidate)?;
+        match Code::of(&unpacked, limits)? {
+            Code::Wrapped => {}
+            Code::MovedOut => {
+                return Err("its device code is in kernel packs already".to_owned().into());
+            }
+            Code::Other => return Ok(false),
+            Code::None => return Ok(true),
+            Code::Unknown(why) => {
+                let path = &candidate.path;
+                self.notes.push(format!("{path}: it stays as it is, as it is damaged: {why}"));
+                return Ok(true);
+            }
+        }
+        let (file, size) = unpacked.subject();
+        let split = plan((file, size), &self.packs.marker(name), limits, drop_signature)?;
+        if split.targets().next().is_none() {
+            let path = &candidate.path;
+            self.notes
+                .push(format!("{path}: its bundles have no code for GPUs: it stays as it is"));
+            return Ok(true);
+        }
+        self.packs.add(&split, (file, size), limits).map_err(|error| error.to_string())?;
+        let host = Unpacked::rewritten(|out| split.plan().write(file, out).map(|_| ()))?;
+        self.left -=
+            self.options.put(&mut self.edit, self.zip, candidate.index, host, self.left)?;
+        self.members.push(SplitMember { path: candidate.path.clone(), size, split });
+        Ok(true)
+    }
+}
+
+impl WheelSplit<'_> {
+    /// Puts the new contents of a member in its place. Returns how many bytes are held for it, which are at most `most`.
+    fn put(
+        &self,
+        edit: &mut PackageEdit<'_>,
+        zip: &Zip,
+        index: usize,
+        contents: impl Read,
+        most: u64,
+    ) -> Result<u64, Failure> {
+        let Some(member) = zip.members().get(index) else { return Ok(0) };
+        let threads = self.limits.threads.count();
+        let new = NewContents::like(member, contents, None, threads, most).map_err(of_package)?;
+        let held = new.stored_size();
+        edit.replace(index, new);
+        Ok(held)
+    }
+}
+
+fn not_a_wheel() -> Failure {
+    Failure::refused("expected a wheel, a zip file with one .dist-info directory")
+}
+
+/// Sorts packs and files by the groups whose device wheels they are for.
+fn devices(packs: Vec<Pack>, contents: &Contents) -> Result<BTreeMap<String, Device>, Failure> {
+    let mut devices: BTreeMap<String, Device> = BTreeMap::new();
+    let mut faults = Vec::new();
+    for pack in packs {
+        match PackageGroup::of(pack.target()) {
+            Some(group) => Device::of(&mut devices, group).packs.push(pack),
+            None => faults.push(format!("no device package is for {}", pack.target())),
+        }
+    }
+    for (index, file) in &contents.device_files {
+        Device::of(&mut devices, file.group().clone()).files.push(*index);
+    }
+    if faults.is_empty() { Ok(devices) } else { Err(Failure::Refused(faults)) }
+}
+
+fn groups(devices: &BTreeMap<String, Device>) -> BTreeMap<String, PackageGroup> {
+    devices.iter().map(|(key, device)| (key.clone(), device.group.clone())).collect()
+}
+
+fn targets(members: &[SplitMember], contents: &Contents) -> Vec<String> {
+    let of_packs = members.iter().flat_map(|member| member.split.targets());
+    let of_files = contents.device_files.iter().map(|(_, file)| file.target());
+    let all: BTreeSet<&str> = of_packs.chain(of_files).collect();
+    all.into_iter().map(str::to_owned).collect()
+}
