@@ -110,6 +110,7 @@ mod limits;
 mod member;
 mod names;
 mod new_wheel;
+mod oci;
 mod package;
 mod path;
 mod reading;
@@ -143,6 +144,10 @@ pub use installed::{FileHashes, InstalledList, InstalledNotes};
 pub use limits::Options;
 pub use member::{Member, MemberKind};
 pub use new_wheel::NewWheel;
+pub use oci::{
+    ChangedImages, ChangedLists, FileChange, ImageArchive, ImageFiles, ImageLayer, ImageView,
+    Images, LayerFile, LayerMembers, NewFile, NewLayer,
+};
 pub use package::{PackageKind, sniff};
 pub use path::{MemberPath, unsafe_name};
 pub use record::{Record, Row};

@@ -1,0 +1,206 @@
+//! Lists of installed files in an image, corrected where they lie: the layer of a list may be another one than that of a file.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::deb::DebRecords;
+use crate::environment::resolve;
+use crate::error::{Error, ErrorKind, Finding, FindingKind};
+use crate::hash::Algorithm;
+use crate::installed::{FileHashes, InstalledList};
+use crate::path::{MemberPath, Shown};
+
+use super::images::Images;
+use super::layer::LayerMembers;
+use super::view::{ImageView, LayerFile};
+
+/// The change of a file of an image.
+#[derive(Clone, Debug)]
+pub struct FileChange {
+    old: FileHashes,
+    /// `None` if the file goes.
+    new: Option<FileHashes>,
+}
+
+impl FileChange {
+    /// Returns the change of a file with these sizes and hashes; without new ones the file goes.
+    #[must_use]
+    pub fn new(old: FileHashes, new: Option<FileHashes>) -> Self {
+        FileChange { old, new }
+    }
+}
+
+/// The lists of installed files that change.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct ChangedLists {
+    /// New texts.
+    pub texts: BTreeMap<LayerFile, Vec<u8>>,
+    /// Rows that differ from their files before the change.
+    pub findings: Vec<Finding>,
+}
+
+/// Returns whether a file is a list: `RECORD` of a Python distribution, `md5sums` of a Debian package, JSON of conda's.
+pub(super) fn is_list(path: &[u8]) -> bool {
+    path.ends_with(b".dist-info/RECORD")
+        || is_of_dpkg(path)
+        || path.ends_with(b".json") && parent(path).ends_with(b"conda-meta")
+}
+
+fn is_of_dpkg(path: &[u8]) -> bool {
+    let starts = [&b"var/lib/dpkg/info/"[..], b"var/lib/dpkg/status.d/"];
+    path.ends_with(b".md5sums") && starts.iter().any(|start| path.starts_with(start))
+}
+
+fn parent(path: &[u8]) -> &[u8] {
+    path.split_at(path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)).0
+}
+
+/// A list with the rows that change.
+struct List<'c> {
+    path: Vec<u8>,
+    /// For each row the files that it is about, in one image or another.
+    rows: BTreeMap<Vec<u8>, Vec<&'c FileChange>>,
+}
+
+impl Images {
+    /// Corrects the lists of installed files that have changed files, each in the highest layer that has it. There are members for
+    /// each layer.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](ErrorKind::Malformed) lists; [`Unsupported`](ErrorKind::Unsupported) for a row with another hash than SHA-256 or
+    /// MD5; [`Refused`](ErrorKind::Refused) for a `RECORD` that is signed.
+    pub fn change_lists(
+        &self,
+        members: &[LayerMembers],
+        changes: &HashMap<LayerFile, FileChange>,
+    ) -> Result<ChangedLists, Error> {
+        let mut lists: BTreeMap<LayerFile, List<'_>> = BTreeMap::new();
+        for image in 0..self.images.len() {
+            let view = self.view(image, members);
+            let changed: HashMap<&[u8], &FileChange> =
+                view.files().filter_map(|(path, file)| Some((path, changes.get(&file)?))).collect();
+            if changed.is_empty() {
+                continue;
+            }
+            for (path, file) in view.files().filter(|(path, _)| is_list(path)) {
+                let text = members.get(file.layer).and_then(|it| it.lists.get(&file.member));
+                let Some(text) = text else { continue };
+                let at = self.place(file, path);
+                let rows = rows(path, text).map_err(|error| error.while_reading(&at))?;
+                for (row, target) in rows {
+                    let Some(change) = changed.get(&target[..]) else { continue };
+                    check_signature(&view, path)?;
+                    let list = lists
+                        .entry(file)
+                        .or_insert_with(|| List { path: path.to_vec(), rows: BTreeMap::new() });
+                    list.rows.entry(row).or_default().push(change);
+                }
+            }
+        }
+        let mut changed = ChangedLists::default();
+        for (file, list) in lists {
+            let at = self.place(file, &list.path);
+            let text = members.get(file.layer).and_then(|it| it.lists.get(&file.member));
+            let Some(text) = text else { continue };
+            let (text, faults) = list.changed(text).map_err(|error| error.while_reading(&at))?;
+            changed.texts.insert(file, text);
+            changed.findings.extend(faults.into_iter().map(|text| Finding {
+                path: at.clone(),
+                kind: FindingKind::Record,
+                error: Error::new(ErrorKind::Mismatch, text),
+            }));
+        }
+        Ok(changed)
+    }
+
+    fn place(&self, file: LayerFile, path: &[u8]) -> MemberPath {
+        let layer = self.layers.get(file.layer).map_or("", |layer| &layer.file);
+        MemberPath::from_names([layer.as_bytes(), path])
+    }
+}
+
+/// Fails for a `RECORD` with a signature beside it.
+fn check_signature(view: &ImageView, path: &[u8]) -> Result<(), Error> {
+    let mut signatures = [[path, b".jws"].concat(), [path, b".p7s"].concat()].into_iter();
+    match signatures.find(|name| view.file(name).is_some()) {
+        Some(name) => {
+            let text = format!("{}: signs a list of files that would change", Shown(&name));
+            Err(Error::new(ErrorKind::Refused, text))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The path in a row of a list, and that of its file from the root of the image.
+type Row = (Vec<u8>, Vec<u8>);
+
+/// Returns the rows of a list, each with the path of its file from the root of the image.
+fn rows(path: &[u8], text: &[u8]) -> Result<Vec<Row>, Error> {
+    if is_of_dpkg(path) {
+        let sums = DebRecords::parse(text);
+        return Ok(sums.rows().map(|(row, _)| (row.to_vec(), row.to_vec())).collect());
+    }
+    let base = parent(parent(path));
+    let list = InstalledList::parse(&name_of(path), text.to_vec())?;
+    let rows = list.paths().into_iter().filter_map(|row| {
+        let target = resolve(base, &row)?.join(&b'/');
+        Some((row.into_owned(), target))
+    });
+    Ok(rows.collect())
+}
+
+fn name_of(path: &[u8]) -> String {
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+    String::from_utf8_lossy(name).into_owned()
+}
+
+impl List<'_> {
+    /// Returns the text with new rows, and how old ones differ from their files.
+    fn changed(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<String>), Error> {
+        let mut faults = Vec::new();
+        if is_of_dpkg(&self.path) {
+            let mut sums = DebRecords::parse(text);
+            for (row, changes) in &self.rows {
+                let old = sums.hash(row);
+                let is_right =
+                    |change: &&&FileChange| change.old.hash(Algorithm::Md5) == old.as_ref();
+                let right = changes.iter().find(is_right);
+                if right.is_none() {
+                    let name = Shown(row);
+                    faults.push(format!("md5sums has another hash for {name} than it has"));
+                }
+                let Some(change) = right.or(changes.first()) else { continue };
+                match &change.new {
+                    None => _ = sums.remove(row),
+                    Some(new) => _ = sums.replace(row, new.needed(Algorithm::Md5)?),
+                }
+            }
+            return Ok((sums.to_vec(), faults));
+        }
+        let mut list = InstalledList::parse(&name_of(&self.path), text.to_vec())?;
+        for (row, changes) in &self.rows {
+            let other = list.algorithms(row).into_iter().find(|it| *it != Algorithm::Sha256);
+            if let Some(other) = other {
+                let (row, other) = (Shown(row), other.name());
+                let text = format!("row of {row}: expected a hash of sha256, found {other}");
+                return Err(Error::new(ErrorKind::Unsupported, text));
+            }
+            let mut why = Vec::new();
+            let mut chosen = changes.first();
+            for change in changes {
+                let found = list.faults(row, &change.old);
+                if found.is_empty() {
+                    (chosen, why) = (Some(change), Vec::new());
+                    break;
+                }
+                why = found;
+            }
+            faults.extend(why.into_iter().map(|text| format!("{}: {text}", Shown(row))));
+            if let Some(change) = chosen {
+                list.change(row, change.new.as_ref())?;
+            }
+        }
+        Ok((list.to_vec(), faults))
+    }
+}
