@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use device_select::{SplitLibrary, Tally};
 use fat_edit::{EditPlan, EditableFile, ErrorKind, survey, survey_closed};
-use gpu_packages::WheelName;
+use gpu_packages::{Images, WheelName};
 
 use super::editor::{Editor, Subject};
+use super::image::{ImageSource, is_layout, layout_of};
 use super::loose::{LooseFate, LooseFiles};
+use super::package::of;
 use super::report::{About, FileRow, Stays, Work};
 use super::wishes::Wishes;
 use super::words::{allow, describe, explain, is_about_hash, no_wheel, refused};
@@ -52,8 +54,9 @@ pub(crate) enum Stage {
 /// The edit of one file, or of a package.
 pub(crate) struct Job<'e> {
     pub(crate) editor: &'e Editor<'e>,
+    pub(crate) lists: &'e Mutex<Lists>,
     pub(crate) listed: Listed<'e>,
-    loose: &'e LooseFiles,
+    pub(crate) loose: &'e LooseFiles,
     pub(crate) share: Share,
     /// The time of the edit.
     pub(crate) stage: Cell<Stage>,
@@ -73,6 +76,7 @@ impl<'e> Job<'e> {
     ) -> Self {
         Job {
             editor,
+            lists,
             listed: Listed::new(lists),
             loose,
             share,
@@ -164,12 +168,31 @@ impl<'e> Job<'e> {
     /// Edits a file, or the members of a package. A package has several threads, and what it holds, by itself.
     fn edit_any(&mut self, file: &Input) -> Edited {
         let editor = self.editor;
+        if is_layout(file.path()) {
+            let source = ImageSource::layout(file.path())?;
+            self.most_held = editor.options.limits.held_of(source.bytes());
+            return match Images::read(&source).map_err(of)? {
+                Some(images) => self.edit_images(file, &source, &images),
+                None => Err(Failure::NoCode),
+            };
+        }
         let opened = file.open(editor.options.limits.max_input)?;
         if self.loose.fate(file) == Some(LooseFate::Untouched) {
             let row = FileRow::untouched(file.name(), opened.metadata().len());
             return Ok(vec![row.written(editor.options.output.dry_run, true)]);
         }
         self.most_held = editor.options.limits.held_of(opened.metadata().len());
+        if let Some(layout) = layout_of(file.path()).filter(|_| editor.options.output.in_place) {
+            let layout = layout.display();
+            let why = format!("belongs to the image '{layout}', which is edited as a whole");
+            let whys = vec![why];
+            return Err(if file.is_named() { whys.into() } else { Failure::NotConcerned(whys) });
+        }
+        if let Some(source) = ImageSource::archive(file, &opened)
+            && let Some(images) = Images::read(&source).map_err(of)?
+        {
+            return self.edit_images(file, &source, &images);
+        }
         match Package::of(&opened) {
             Ok(Some(_)) if self.share.bytes.is_some() => Err(self.missed(Failure::NoCode)),
             Ok(Some(package)) if editor.images.files.is_empty() => {
@@ -183,6 +206,23 @@ impl<'e> Job<'e> {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.into()),
             _ => self.edit_file(file, opened).map(|row| vec![row]),
         }
+    }
+
+    /// Edits a layout or an archive of images. It has several threads, and what it holds, by itself.
+    fn edit_images(&mut self, file: &Input, source: &ImageSource, images: &Images) -> Edited {
+        if self.share.bytes.is_some() {
+            return Err(self.missed(Failure::NoCode));
+        }
+        if !self.editor.images.files.is_empty() {
+            let text = "is an image: images of GPUs are added and replaced in files by themselves";
+            return Err(text.to_owned().into());
+        }
+        self.edit_image(file, source, images)
+    }
+
+    /// Returns whether it failed, and may not with more than the share.
+    pub(crate) fn needs_more(&self) -> bool {
+        self.needs_more.get()
     }
 
     /// Opens a file that is edited.

@@ -6,9 +6,11 @@
 #![forbid(unsafe_code)]
 
 mod editor;
+mod image;
 mod incoming;
 mod job;
 mod loose;
+mod members;
 mod new_images;
 mod options;
 mod package;

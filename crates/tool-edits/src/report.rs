@@ -116,7 +116,16 @@ pub(crate) enum About {
     #[default]
     File,
     Member,
+    /// A layer of an image, whose bytes are those of the image.
+    Layer,
     Package,
+}
+
+impl About {
+    /// Returns whether sizes of the row are part of those of another.
+    pub(crate) fn is_part(self) -> bool {
+        matches!(self, About::Member | About::Layer)
+    }
 }
 
 /// Images before and after, of one target. Sizes are without compression.
@@ -245,8 +254,8 @@ impl FileRow {
 
     /// Returns the name of a member in the package of this name.
     fn member_of(&self, package: &str) -> Option<&str> {
-        let member = self.file.strip_prefix(package)?.strip_prefix(':')?;
-        (self.about == About::Member).then_some(member)
+        let member = self.file.strip_prefix(package)?.strip_prefix([':', '/'])?;
+        self.about.is_part().then_some(member)
     }
 
     /// Says that the file is a member of a package.
@@ -357,11 +366,12 @@ fn print_heading(out: &mut Out<'_>, row: &FileRow) -> io::Result<()> {
 /// Prints a line for each file that changes, and the total: below each package its members.
 pub(crate) fn print_files(rows: &[FileRow]) -> io::Result<()> {
     let is_whole = |row: &&FileRow| row.about == About::Package;
-    let changed = rows.iter().filter(|row| row.changed);
+    let changed = rows.iter().filter(|row| row.changed && row.about != About::Layer);
     let (packages, mut changed): (Vec<&FileRow>, Vec<&FileRow>) = changed.partition(is_whole);
     if changed.is_empty() && packages.is_empty() {
         if !rows.is_empty() {
-            let files = rows.iter().filter(|row| !is_whole(row)).count();
+            let is_file = |row: &&FileRow| !is_whole(row) && row.about != About::Layer;
+            let files = rows.iter().filter(is_file).count();
             messages::note(&format_args!("nothing to do in {}", style::files(files)));
         }
         return Ok(());
@@ -373,6 +383,10 @@ pub(crate) fn print_files(rows: &[FileRow]) -> io::Result<()> {
         let members: Vec<&FileRow> = members.collect();
         separate(&mut out, &mut blocks)?;
         print_heading(&mut out, package)?;
+        let is_layer =
+            |row: &&FileRow| row.about == About::Layer && row.member_of(&package.file).is_some();
+        let layers: Vec<&FileRow> = rows.iter().filter(is_layer).collect();
+        print_layers(&mut out, &layers, &members, package)?;
         print_table(&mut out, &members, "  ", &|row| row.member_of(&package.file))?;
     }
     if !changed.is_empty() {
@@ -380,6 +394,36 @@ pub(crate) fn print_files(rows: &[FileRow]) -> io::Result<()> {
         print_table(&mut out, &changed, "", &|_| None)?;
     }
     out.flush()
+}
+
+/// Prints a table of the layers of an image that change, and of all others together.
+fn print_layers(
+    out: &mut Out<'_>,
+    layers: &[&FileRow],
+    members: &[&FileRow],
+    image: &FileRow,
+) -> io::Result<()> {
+    if layers.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::default().texts(["LAYER"]).shrinks();
+    table = table.numbers(["FILES", "BEFORE", "AFTER", "RATIO"]);
+    let mut add = |name: &str, files: String, rows: &[&FileRow]| {
+        let [before, after] = sum(rows);
+        let ratio = style::percent(after, before);
+        table.row(&[name.to_owned(), files, style::size(before), style::size(after), ratio]);
+    };
+    let (changed, others): (Vec<&FileRow>, Vec<&FileRow>) =
+        layers.iter().partition(|layer| layer.changed);
+    for layer in changed {
+        let files = members.iter().filter(|row| row.member_of(&layer.file).is_some()).count();
+        add(layer.member_of(&image.file).unwrap_or(&layer.file), files.to_string(), &[layer]);
+    }
+    if !others.is_empty() {
+        let noun = if others.len() == 1 { "other layer" } else { "other layers" };
+        add(&format!("{} {noun}", others.len()), "0".to_owned(), &others);
+    }
+    table.print(out, "  ", style::terminal_width())
 }
 
 /// Prints a table of files, by the names that they have there.
@@ -410,7 +454,7 @@ fn print_table<'r>(
 /// Prints what compression saves in total, unless the sizes of the only file are above, and what must be able to read the files then.
 pub(crate) fn print_saved(rows: &[FileRow], is_alone: bool) -> io::Result<()> {
     let changed = || rows.iter().filter(|row| row.changed);
-    let wholes: Vec<_> = changed().filter(|row| row.about != About::Member).collect();
+    let wholes: Vec<_> = changed().filter(|row| !row.about.is_part()).collect();
     if wholes.is_empty() {
         return Ok(());
     }

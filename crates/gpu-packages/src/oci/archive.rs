@@ -1,6 +1,6 @@
 //! Archives of images: tar files without compression, whose members are named by hashes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 
@@ -120,6 +120,7 @@ impl ImageArchive {
         mut layer: impl FnMut(&str) -> Result<Option<NewFile<'r>>, Error>,
     ) -> Result<(), Error> {
         let mut tar = TarReader::new(old);
+        let mut written = HashSet::new();
         while let Some(mut member) = tar.next_member()? {
             let name = String::from_utf8_lossy(without_dot(member.name())).into_owned();
             if changed.is_dropped(&name) {
@@ -131,6 +132,10 @@ impl ImageArchive {
                 None if is_file => layer(&name)?,
                 None => None,
             };
+            // Layers that differed in what was changed may be equal now.
+            if file.is_some() && !written.insert(changed.name(&name)) {
+                continue;
+            }
             member.headers = renamed(&member, changed)?;
             let Some(NewFile { size, contents }) = file else {
                 new.write_all(&member.headers)?;

@@ -13,7 +13,6 @@ use crate::rewrite::{Original, Replacement, RewriteOptions, rewrite_hashed, rewr
 use crate::tar::{TarKind, TarReader};
 
 use super::images::{ImageLayer, faults, finding};
-use super::records::is_list;
 use super::rewritten::NewLayer;
 
 /// The members of a layer.
@@ -35,6 +34,9 @@ pub(super) enum Entry {
     Directory,
     Other,
 }
+
+/// Takes the number, the path and the contents of a file.
+type Look<'l> = dyn FnMut(usize, &[u8], &mut Original<'_>) -> Result<(), Error> + 'l;
 
 /// The table of contents that eStargz adds to a layer. It names the places of files in the old one.
 const STARGZ_INDEX: &[u8] = b"stargz.index.json";
@@ -86,7 +88,7 @@ impl ImageLayer {
         reader: impl Read,
         len: u64,
         options: &Options,
-        look: &mut dyn FnMut(usize, &[u8], &mut Original<'_>) -> Result<(), Error>,
+        look: &mut Look<'_>,
     ) -> Result<LayerMembers, Error> {
         let most = options.held_of(len);
         let mut room = most;
@@ -195,4 +197,20 @@ impl ImageLayer {
 fn normal(path: &[u8]) -> Vec<u8> {
     let names = path.split(|&byte| byte == b'/').filter(|name| !matches!(name, [] | [b'.']));
     names.collect::<Vec<_>>().join(&b'/')
+}
+
+/// Returns whether a file is a list: `RECORD` of a Python distribution, `md5sums` of a Debian package, JSON of conda's.
+pub(super) fn is_list(path: &[u8]) -> bool {
+    path.ends_with(b".dist-info/RECORD")
+        || is_of_dpkg(path)
+        || path.ends_with(b".json") && parent(path).ends_with(b"conda-meta")
+}
+
+pub(super) fn is_of_dpkg(path: &[u8]) -> bool {
+    let starts = [&b"var/lib/dpkg/info/"[..], b"var/lib/dpkg/status.d/"];
+    path.ends_with(b".md5sums") && starts.iter().any(|start| path.starts_with(start))
+}
+
+pub(super) fn parent(path: &[u8]) -> &[u8] {
+    path.split_at(path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)).0
 }

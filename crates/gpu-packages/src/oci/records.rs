@@ -10,7 +10,7 @@ use crate::installed::{FileHashes, InstalledList};
 use crate::path::{MemberPath, Shown};
 
 use super::images::Images;
-use super::layer::LayerMembers;
+use super::layer::{LayerMembers, is_list, is_of_dpkg, parent};
 use super::view::{ImageView, LayerFile};
 
 /// The change of a file of an image.
@@ -37,22 +37,6 @@ pub struct ChangedLists {
     pub texts: BTreeMap<LayerFile, Vec<u8>>,
     /// Rows that differ from their files before the change.
     pub findings: Vec<Finding>,
-}
-
-/// Returns whether a file is a list: `RECORD` of a Python distribution, `md5sums` of a Debian package, JSON of conda's.
-pub(super) fn is_list(path: &[u8]) -> bool {
-    path.ends_with(b".dist-info/RECORD")
-        || is_of_dpkg(path)
-        || path.ends_with(b".json") && parent(path).ends_with(b"conda-meta")
-}
-
-fn is_of_dpkg(path: &[u8]) -> bool {
-    let starts = [&b"var/lib/dpkg/info/"[..], b"var/lib/dpkg/status.d/"];
-    path.ends_with(b".md5sums") && starts.iter().any(|start| path.starts_with(start))
-}
-
-fn parent(path: &[u8]) -> &[u8] {
-    path.split_at(path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)).0
 }
 
 /// A list with the rows that change.

@@ -124,13 +124,7 @@ impl Images {
         new: &BTreeMap<usize, NewLayer>,
         drops_signatures: bool,
     ) -> Result<ChangedImages, Error> {
-        let mut change = Change {
-            images: self,
-            new,
-            changed: ChangedImages::default(),
-            dropped: HashSet::new(),
-            documents: BTreeMap::new(),
-        };
+        let mut change = Change::new(self, new.keys().copied().collect(), new);
         change.find_dropped(drops_signatures)?;
         change.layers()?;
         // Documents come before those that name them.
@@ -140,10 +134,22 @@ impl Images {
         change.drop_files();
         Ok(change.changed)
     }
+
+    /// Fails as [`replace_layers`](Self::replace_layers) for documents about images that would change with these layers.
+    ///
+    /// # Errors
+    ///
+    /// [`Signed`](ErrorKind::Signed).
+    pub fn check_signatures(&self, layers: &BTreeSet<usize>) -> Result<(), Error> {
+        let none = BTreeMap::new();
+        Change::new(self, layers.clone(), &none).find_dropped(false)
+    }
 }
 
 struct Change<'i> {
     images: &'i Images,
+    /// The layers that change.
+    touched: BTreeSet<usize>,
     new: &'i BTreeMap<usize, NewLayer>,
     changed: ChangedImages,
     /// Manifests and indexes that go.
@@ -152,7 +158,16 @@ struct Change<'i> {
     documents: BTreeMap<usize, (Hash, u64)>,
 }
 
-impl Change<'_> {
+impl<'i> Change<'i> {
+    fn new(
+        images: &'i Images,
+        touched: BTreeSet<usize>,
+        new: &'i BTreeMap<usize, NewLayer>,
+    ) -> Self {
+        let (changed, dropped, documents) = Default::default();
+        Change { images, touched, new, changed, dropped, documents }
+    }
+
     /// Finds the documents about images that change.
     fn find_dropped(&mut self, drops_signatures: bool) -> Result<(), Error> {
         let documents = &self.images.documents;
@@ -213,11 +228,11 @@ impl Change<'_> {
                 .flatten()
                 .any(|child| self.dropped.contains(child) || self.touches(*child)),
             Role::Manifest { layers, .. } => {
-                layers.iter().flatten().any(|layer| self.new.contains_key(layer))
+                layers.iter().flatten().any(|layer| self.touched.contains(layer))
             }
             Role::Config => self.images.images.iter().any(|image| {
                 image.config == number
-                    && image.layers.iter().any(|layer| self.new.contains_key(layer))
+                    && image.layers.iter().any(|layer| self.touched.contains(layer))
             }),
             Role::DockerManifest | Role::Repositories => false,
         }
