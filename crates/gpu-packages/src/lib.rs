@@ -1,5 +1,5 @@
-//! Wheels, zip, tar, deb, rpm and conda packages: members as streams, and changes that keep the records of a package
-//! right.
+//! Wheels, zip, tar, deb, rpm and conda packages, container images: members as streams, and changes that keep the records
+//! of a package right.
 //!
 //! Nothing is unpacked to disk. Packages are recognised by content, not by name; packages in packages are read to a
 //! bounded depth.
@@ -58,6 +58,8 @@
 //! - [`rewrite_tar`] and [`rewrite_deb`] replace members of tar files and Debian packages, which are compressed again as they were ([`Compression`]).
 //! - [`Record`] changes the text of a `RECORD`; [`InstalledList`] corrects any list of installed files, conda's too,
 //!   and [`InstalledNotes`] make it safe to interrupt.
+//! - [`Images`] reads the documents of container images, whose [layers](ImageLayer) are read and written again;
+//!   [`Images::replace_layers`] tells what changes above them, and [`ImageArchive`] writes an archive of it.
 //!
 //! # Checking
 //!

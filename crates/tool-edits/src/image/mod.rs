@@ -184,7 +184,10 @@ impl Job<'_> {
         work: impl Fn(&Job<'_>, usize) -> Result<R, Failure> + Sync,
     ) -> Result<Vec<R>, Failure> {
         let (editor, lists, loose) = (self.editor, self.lists, self.loose);
-        let (most, paths) = (self.most_held, iter::repeat_n(Path::new(""), numbers.len()));
+        let most = self.most_held;
+        // Large libraries need much, and work that needs more than its share is done once more.
+        let shares = usize::try_from(most / WORTHWHILE).unwrap_or(usize::MAX).max(1);
+        let paths = iter::repeat_n(Path::new(""), numbers.len().min(shares));
         let (at_once, each) = self.share.threads.for_files(paths);
         let shares = Shares::new(most, self.share.threads, (at_once, each));
         let work = |number: &usize| {
@@ -361,6 +364,9 @@ impl Job<'_> {
             .collect())
     }
 }
+
+/// The fewest bytes for each of several layers at the same time.
+const WORTHWHILE: u64 = 512 << 20;
 
 /// The place of new layers until they have a name.
 enum Place {
