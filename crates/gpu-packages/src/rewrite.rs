@@ -278,7 +278,7 @@ pub(crate) fn rewrite_hashed<'a>(
     Ok((rewritten, hash))
 }
 
-/// What becomes of a member, which has contents if it is a regular file.
+/// Decides about a member, which has contents if it is a regular file.
 pub(crate) type Replace<'r, 'a> =
     dyn FnMut(&TarMember, Option<&mut Original<'_>>) -> Result<Option<Replacement<'a>>, Error> + 'r;
 

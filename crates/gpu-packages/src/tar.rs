@@ -643,7 +643,7 @@ fn set_checksum(header: &mut Block) {
 pub(crate) fn renamed_headers(mut headers: Vec<u8>) -> Result<Vec<u8>, Error> {
     let mut at = 0;
     loop {
-        let (_, rest) = headers.split_at_mut_checked(at).unwrap_or_default();
+        let rest = headers.get_mut(at..).unwrap_or(&mut []);
         let Ok((header, _)) = Block::mut_from_prefix(rest) else {
             return Err(Error::internal(internal!("the headers of a member lack its own")));
         };
@@ -655,11 +655,12 @@ pub(crate) fn renamed_headers(mut headers: Vec<u8>) -> Result<Vec<u8>, Error> {
         }
         let size = number(&header.size).and_then(|size| usize::try_from(size).ok());
         let end = size.and_then(|size| at.checked_add(BLOCK)?.checked_add(size));
-        at = end.and_then(|end| end.checked_next_multiple_of(BLOCK)).unwrap_or(usize::MAX);
+        let end = end.and_then(|end| end.checked_next_multiple_of(BLOCK));
+        at = end.ok_or_else(|| Error::internal(internal!("an extended header has no end")))?;
     }
 }
 
-/// Returns whether a header is about the member after it.
+/// Returns whether a header extends the header of the next member.
 fn is_extension(type_flag: u8) -> bool {
     matches!(type_flag, b'L' | b'K' | b'x' | b'g' | b'X')
 }

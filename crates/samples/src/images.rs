@@ -168,8 +168,8 @@ pub fn archive(files: &[File]) -> Vec<u8> {
     tar(&files)
 }
 
-/// Returns the archive that `docker save` wrote up to version 24: layers in directories of their own, here with names that are no
-/// hashes of them; the second name of a layer is a link.
+/// Returns the archive that `docker save` wrote up to version 24: layers in directories of their own, whose names are other
+/// hashes.
 #[must_use]
 pub fn docker_archive(layers: &[Layer]) -> Vec<u8> {
     let config = config(layers);

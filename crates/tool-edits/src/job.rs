@@ -7,12 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use device_select::{SplitLibrary, Tally};
 use fat_edit::{EditPlan, EditableFile, ErrorKind, survey, survey_closed};
-use gpu_packages::{Images, WheelName};
+use gpu_packages::WheelName;
 
 use super::editor::{Editor, Subject};
-use super::image::{ImageSource, is_layout, layout_of};
 use super::loose::{LooseFate, LooseFiles};
-use super::package::of;
 use super::report::{About, FileRow, Stays, Work};
 use super::wishes::Wishes;
 use super::words::{allow, describe, explain, is_about_hash, no_wheel, refused};
@@ -168,13 +166,8 @@ impl<'e> Job<'e> {
     /// Edits a file, or the members of a package. A package has several threads, and what it holds, by itself.
     fn edit_any(&mut self, file: &Input) -> Edited {
         let editor = self.editor;
-        if is_layout(file.path()) {
-            let source = ImageSource::layout(file.path())?;
-            self.most_held = editor.options.limits.held_of(source.bytes());
-            return match Images::read(&source).map_err(of)? {
-                Some(images) => self.edit_images(file, &source, &images),
-                None => Err(Failure::NoCode),
-            };
+        if let Some(edited) = self.edit_layout(file) {
+            return edited;
         }
         let opened = file.open(editor.options.limits.max_input)?;
         if self.loose.fate(file) == Some(LooseFate::Untouched) {
@@ -182,16 +175,8 @@ impl<'e> Job<'e> {
             return Ok(vec![row.written(editor.options.output.dry_run, true)]);
         }
         self.most_held = editor.options.limits.held_of(opened.metadata().len());
-        if let Some(layout) = layout_of(file.path()).filter(|_| editor.options.output.in_place) {
-            let layout = layout.display();
-            let why = format!("belongs to the image '{layout}', which is edited as a whole");
-            let whys = vec![why];
-            return Err(if file.is_named() { whys.into() } else { Failure::NotConcerned(whys) });
-        }
-        if let Some(source) = ImageSource::archive(file, &opened)
-            && let Some(images) = Images::read(&source).map_err(of)?
-        {
-            return self.edit_images(file, &source, &images);
+        if let Some(edited) = self.edit_archive(file, &opened) {
+            return edited;
         }
         match Package::of(&opened) {
             Ok(Some(_)) if self.share.bytes.is_some() => Err(self.missed(Failure::NoCode)),
@@ -206,18 +191,6 @@ impl<'e> Job<'e> {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.into()),
             _ => self.edit_file(file, opened).map(|row| vec![row]),
         }
-    }
-
-    /// Edits a layout or an archive of images. It has several threads, and what it holds, by itself.
-    fn edit_images(&mut self, file: &Input, source: &ImageSource, images: &Images) -> Edited {
-        if self.share.bytes.is_some() {
-            return Err(self.missed(Failure::NoCode));
-        }
-        if !self.editor.images.files.is_empty() {
-            let text = "is an image: images of GPUs are added and replaced in files by themselves";
-            return Err(text.to_owned().into());
-        }
-        self.edit_image(file, source, images)
     }
 
     /// Returns whether it failed, and may not with more than the share.
@@ -415,7 +388,7 @@ impl<'e> Job<'e> {
     }
 
     /// Returns the same failure, which counts for nothing if there is only a share.
-    fn missed(&self, failure: Failure) -> Failure {
+    pub(crate) fn missed(&self, failure: Failure) -> Failure {
         self.needs_more.set(self.share.bytes.is_some());
         failure
     }

@@ -49,8 +49,8 @@ impl<'r> NewFile<'r> {
 }
 
 impl ImageArchive {
-    /// Reads the headers of a tar file that is not compressed; `None` if it is no archive of images, as it has neither
-    /// `index.json` nor `manifest.json`.
+    /// Reads the headers of a tar file that is not compressed; `None` if it is not an archive of images: it lacks
+    /// `index.json` and `manifest.json`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Documents of an image: indexes, manifests, configurations, and what they say of each other.
+//! Documents of an image: indexes, manifests and configurations, and their descriptors of each other.
 
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash};
@@ -31,7 +31,7 @@ pub(super) enum Role {
     Repositories,
 }
 
-/// What a document says of another one, or of a layer (OCI image specification, "Content Descriptors").
+/// The entry of a document for another document or a layer (OCI image specification, "Content Descriptors").
 pub(super) struct Descriptor<'j> {
     pub(super) node: &'j Node,
     pub(super) media_type: &'j str,

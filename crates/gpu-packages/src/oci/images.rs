@@ -93,8 +93,8 @@ impl ImageLayer {
 }
 
 impl Images {
-    /// Reads the documents of images; `None` if the files are no images: neither `oci-layout` with `index.json`, nor the
-    /// `manifest.json` of `docker save`.
+    /// Reads the documents of images; `None` if they lack `oci-layout` with `index.json`, and the `manifest.json` of
+    /// `docker save`.
     ///
     /// # Errors
     ///
@@ -306,8 +306,8 @@ impl Reader<'_> {
                 self.add(file, json, Role::Config)
             }
         };
-        let ids = self.images.documents.get(number).map(|document| diff_ids(&document.json.root));
-        let ids = ids.unwrap_or_default().iter();
+        let document = self.images.documents.get(number);
+        let ids = document.map_or(&[][..], |document| diff_ids(&document.json.root)).iter();
         let ids = ids.map(|id| parse_digest(id.text().unwrap_or("")));
         let ids = ids.collect::<Result<Vec<_>, _>>().map_err(|error| error.while_reading(file))?;
         if ids.len() != layers.len() {

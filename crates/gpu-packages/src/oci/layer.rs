@@ -66,7 +66,7 @@ impl LayerMembers {
 
 impl ImageLayer {
     /// Reads a layer of `len` bytes to its end, and compares it with its hashes. `look` gets each regular file: the number of the
-    /// member, its path, and its contents, of which it may read some.
+    /// member, its path, and its contents. It may read some of them.
     ///
     /// # Errors
     ///
@@ -120,7 +120,7 @@ impl ImageLayer {
             if let Some(original) = original {
                 if is_list(&path) {
                     let text = read_held(original, room)?;
-                    held = held.saturating_add(text.len() as u64);
+                    held += text.len() as u64;
                     found.lists.insert(number, text);
                 } else {
                     look(number, &path, original)?;

@@ -1,4 +1,4 @@
-//! Lists of installed files in an image, corrected where they lie: the layer of a list may be another one than that of a file.
+//! Lists of installed files in an image, corrected where they lie: a list and its files may be in different layers.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -116,7 +116,7 @@ fn check_signature(view: &ImageView, path: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// The path in a row of a list, and that of its file from the root of the image.
+/// The path in a row of a list, and the path of its file from the root of the image.
 type Row = (Vec<u8>, Vec<u8>);
 
 /// Returns the rows of a list, each with the path of its file from the root of the image.

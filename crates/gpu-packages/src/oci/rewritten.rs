@@ -1,4 +1,4 @@
-//! What changes above changed layers: configurations, manifests, indexes, and the names of files.
+//! Changes above changed layers: configurations, manifests, indexes, and the names of files.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -127,7 +127,7 @@ impl Images {
         let mut change = Change::new(self, new.keys().copied().collect(), new);
         change.find_dropped(drops_signatures)?;
         change.layers()?;
-        // Documents come before those that name them.
+        // A document comes before the documents that have its hash.
         for (number, document) in self.documents.iter().enumerate() {
             change.document(number, document)?;
         }
@@ -193,7 +193,9 @@ impl<'i> Change<'i> {
                         );
                         return Err(Error::new(ErrorKind::Signed, text));
                     }
-                    self.changed.notes.push(format!("{file} is dropped: it is about {subject}"));
+                    self.changed
+                        .notes
+                        .push(format!("{file} is dropped: it signs or describes {subject}"));
                 }
             }
             if self.dropped.len() == before {

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::images::Images;
 use super::layer::{Entry, LayerMembers};
 
-/// The contents of a file: the number of a layer, and that of a member in it.
+/// The contents of a file: the number of a layer, and the number of a member in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub struct LayerFile {
@@ -92,7 +92,7 @@ impl ImageView {
     }
 
     fn add(&mut self, placed: usize, layer: usize, members: &LayerMembers) {
-        // Whiteouts are about lower layers only, wherever they stand.
+        // Whiteouts hide lower layers only, wherever they stand.
         for (path, _) in &members.members {
             let (directory, name) = split(path);
             let Some(name) = name.strip_prefix(b".wh.") else { continue };

@@ -211,7 +211,7 @@ fn hashes_follow_the_change_in_each_form() {
         assert_eq!((found.len(), layers.len(), &layers[0]), (1, 3, &other.tar));
         assert_eq!(contents(&layers[1], "./lib/a.so"), "les");
         assert_eq!(members(&layers[1])[1], members(&code.tar)[1]);
-        // The other layer is there as it was, and all that is no hash in the documents.
+        // The other layer is as it was, and so are documents except for hashes and sizes.
         assert!(new.contains_key(&format!("blobs/sha256/{}", hex(&other.blob()))));
         assert_eq!(new.len(), old.len());
         let text = String::from_utf8(new["index.json"].clone()).unwrap();
@@ -544,7 +544,7 @@ fn archives_are_named_by_new_hashes() {
             // No old hash is left.
             assert!(!text.contains(&hex(&layers[1].tar)), "{form}");
         }
-        // What is not an image.
+        // Another tar file.
         let other = tar(&[("a", b"")]);
         assert!(ImageArchive::read(Cursor::new(other)).unwrap().is_none());
     }

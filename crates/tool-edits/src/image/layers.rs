@@ -1,4 +1,4 @@
-//! The work on one layer of an image: what its files are to become, and the new layer.
+//! The work on one layer of an image: decisions about its files, and the new layer.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -20,7 +20,7 @@ use tool_kit::failure::Failure;
 use tool_kit::retried::Retried;
 use tool_kit::store::{Keep, TOO_SMALL};
 
-/// A layer with what its files are to become.
+/// A layer with the decisions about its files.
 pub(super) struct Looked {
     pub(super) members: LayerMembers,
     pub(super) files: Vec<Looking>,
@@ -28,7 +28,7 @@ pub(super) struct Looked {
     pub(super) packages: Vec<usize>,
 }
 
-/// What a file of a layer is to become.
+/// The decision about a file of a layer.
 pub(super) struct Looking {
     pub(super) member: usize,
     /// The file before the edit.
@@ -45,7 +45,7 @@ pub(super) enum Fate {
     Planned(Result<(Option<FileHashes>, FileRow), Failure>),
     /// It is a file of a kernel database that goes.
     Goes,
-    /// It is no file that is edited.
+    /// It is not a file that is edited.
     Stays,
 }
 
@@ -60,7 +60,7 @@ pub(super) enum New {
 }
 
 impl Job<'_> {
-    /// Looks into a layer. `name` is that of its files, before their paths.
+    /// Looks into a layer. `name` comes before the paths of its files.
     pub(super) fn look(
         &self,
         (layer, file): (&ImageLayer, &ImageFile),

@@ -128,7 +128,7 @@ fn check(place: &Place, name: &str) {
     let listed = place.succeeds(&["ls", name]);
     let of_new = format!("{SITE}/foo/hip.o");
     let (_, rows) = listed.split_once(&of_new).unwrap();
-    let (rows, _) = rows.split_once("all 2 files").unwrap();
+    let (rows, _) = rows.split_once("TOTAL FOR").unwrap();
     assert!(rows.contains("gfx1100") && !rows.contains("gfx906"), "{listed}");
 }
 
