@@ -224,6 +224,23 @@ impl FileRow {
         FileRow { file, output, size_before, size_after, tally, stays, ..FileRow::default() }
     }
 
+    /// Returns the row of the file if it stays as it is, for this reason.
+    pub(crate) fn unchanged(mut self, why: String) -> Self {
+        self.tally.stuck += std::mem::take(&mut self.tally.removed);
+        self.tally.unserved = 0;
+        FileRow {
+            file: self.file,
+            output: self.output,
+            dry_run: self.dry_run,
+            size_before: self.size_before,
+            size_after: self.size_before,
+            about: self.about,
+            tally: self.tally,
+            stays: Stays::Refused(why),
+            ..FileRow::default()
+        }
+    }
+
     /// Returns the row of a file of this many bytes that is deleted.
     pub(crate) fn deleted(file: &str, size_before: u64) -> Self {
         let (file, output) = (file.to_owned(), file.to_owned());

@@ -35,16 +35,19 @@ impl FileChange {
 pub struct ChangedLists {
     /// New texts.
     pub texts: BTreeMap<LayerFile, Vec<u8>>,
-    /// Rows that differ from their files before the change.
-    pub findings: Vec<Finding>,
+    /// Files that a row differs from before the change.
+    pub wrong: Vec<(LayerFile, Finding)>,
 }
 
 /// A list with the rows that change.
 struct List<'c> {
     path: Vec<u8>,
     /// For each row the files that it is about, in one image or another.
-    rows: BTreeMap<Vec<u8>, Vec<&'c FileChange>>,
+    rows: BTreeMap<Vec<u8>, Vec<Changed<'c>>>,
 }
+
+/// A file with its change.
+type Changed<'c> = (LayerFile, &'c FileChange);
 
 impl Images {
     /// Corrects the lists of installed files that have changed files, each in the highest layer that has it. There are members for
@@ -62,8 +65,10 @@ impl Images {
         let mut lists: BTreeMap<LayerFile, List<'_>> = BTreeMap::new();
         for image in 0..self.images.len() {
             let view = self.view(image, members);
-            let changed: HashMap<&[u8], &FileChange> =
-                view.files().filter_map(|(path, file)| Some((path, changes.get(&file)?))).collect();
+            let changed: HashMap<&[u8], Changed<'_>> = view
+                .files()
+                .filter_map(|(path, file)| Some((path, (file, changes.get(&file)?))))
+                .collect();
             if changed.is_empty() {
                 continue;
             }
@@ -78,7 +83,7 @@ impl Images {
                     let list = lists
                         .entry(file)
                         .or_insert_with(|| List { path: path.to_vec(), rows: BTreeMap::new() });
-                    list.rows.entry(row).or_default().push(change);
+                    list.rows.entry(row).or_default().push(*change);
                 }
             }
         }
@@ -87,12 +92,13 @@ impl Images {
             let at = self.place(file, &list.path);
             let text = members.get(file.layer).and_then(|it| it.lists.get(&file.member));
             let Some(text) = text else { continue };
-            let (text, faults) = list.changed(text).map_err(|error| error.while_reading(&at))?;
-            changed.texts.insert(file, text);
-            changed.findings.extend(faults.into_iter().map(|text| Finding {
-                path: at.clone(),
-                kind: FindingKind::Record,
-                error: Error::new(ErrorKind::Mismatch, text),
+            let (new, faults) = list.changed(text).map_err(|error| error.while_reading(&at))?;
+            if new != *text {
+                changed.texts.insert(file, new);
+            }
+            changed.wrong.extend(faults.into_iter().map(|(file, text)| {
+                let (path, kind) = (at.clone(), FindingKind::Record);
+                (file, Finding { path, kind, error: Error::new(ErrorKind::Mismatch, text) })
             }));
         }
         Ok(changed)
@@ -141,20 +147,20 @@ fn name_of(path: &[u8]) -> String {
 
 impl List<'_> {
     /// Returns the text with new rows, and how old ones differ from their files.
-    fn changed(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<String>), Error> {
+    fn changed(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<(LayerFile, String)>), Error> {
         let mut faults = Vec::new();
         if is_of_dpkg(&self.path) {
             let mut sums = DebRecords::parse(text);
             for (row, changes) in &self.rows {
                 let old = sums.hash(row);
                 let is_right =
-                    |change: &&&FileChange| change.old.hash(Algorithm::Md5) == old.as_ref();
+                    |(_, change): &&Changed<'_>| change.old.hash(Algorithm::Md5) == old.as_ref();
                 let right = changes.iter().find(is_right);
+                let Some((file, change)) = right.or(changes.first()) else { continue };
                 if right.is_none() {
                     let name = Shown(row);
-                    faults.push(format!("md5sums has another hash for {name} than it has"));
+                    faults.push((*file, format!("md5sums has another hash for {name}")));
                 }
-                let Some(change) = right.or(changes.first()) else { continue };
                 match &change.new {
                     None => _ = sums.remove(row),
                     Some(new) => _ = sums.replace(row, new.needed(Algorithm::Md5)?),
@@ -170,20 +176,17 @@ impl List<'_> {
                 let text = format!("row of {row}: expected a hash of sha256, found {other}");
                 return Err(Error::new(ErrorKind::Unsupported, text));
             }
-            let mut why = Vec::new();
-            let mut chosen = changes.first();
-            for change in changes {
-                let found = list.faults(row, &change.old);
-                if found.is_empty() {
-                    (chosen, why) = (Some(change), Vec::new());
-                    break;
-                }
-                why = found;
+            let Some(first) = changes.first() else { continue };
+            let mut is_right =
+                |(_, change): &&Changed<'_>| list.faults(row, &change.old).is_empty();
+            let right = changes.iter().find(&mut is_right);
+            let (file, change) = right.unwrap_or(first);
+            if right.is_none() {
+                let why = list.faults(row, &change.old);
+                let why = why.into_iter().map(|text| (*file, format!("{}: {text}", Shown(row))));
+                faults.extend(why);
             }
-            faults.extend(why.into_iter().map(|text| format!("{}: {text}", Shown(row))));
-            if let Some(change) = chosen {
-                list.change(row, change.new.as_ref())?;
-            }
+            list.change(row, change.new.as_ref())?;
         }
         Ok((list.to_vec(), faults))
     }

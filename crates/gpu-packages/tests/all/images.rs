@@ -88,7 +88,7 @@ fn edit(files: &dyn ImageFiles, drops: bool, new: &New) -> Result<Edited, Error>
         .iter()
         .map(|(file, (old, new))| (*file, FileChange::new(hashes(old), Some(hashes(new)))));
     let lists = images.change_lists(&all, &changes.collect())?;
-    findings.extend(lists.findings.iter().map(ToString::to_string));
+    findings.extend(lists.wrong.iter().map(|(_, finding)| finding.to_string()));
     let mut texts: BTreeMap<_, _> = lists.texts;
     texts.extend(wanted.into_iter().map(|(file, (_, new))| (file, new)));
     let (mut layers, mut numbers) = (BTreeMap::new(), BTreeMap::new());

@@ -141,7 +141,7 @@ impl Job<'_> {
         };
         files.retain(|(file, _)| visible.contains(file));
         let going = self.loose_files(&files)?;
-        let mut kept = Vec::new();
+        let (mut kept, mut row_of) = (Vec::new(), HashMap::new());
         for (file, Looking { old, size, fate, .. }) in files {
             let (layer, path) = path_of(file);
             let name = format!("{layer}:{path}");
@@ -151,6 +151,7 @@ impl Job<'_> {
                     continue;
                 }
                 let row = FileRow::deleted(&name, size);
+                row_of.insert(file, settled.rows.len());
                 settled.rows.push(row.of_package(self.editor.options.output.dry_run));
                 changes.files.insert(file, FileChange::new(old, None));
                 changes.add(file, New::Removed);
@@ -160,6 +161,7 @@ impl Job<'_> {
             let short = name.strip_prefix(image.name).unwrap_or(&name);
             let short = short.strip_prefix([':', '/']).unwrap_or(short);
             let Some((new, row)) = settled.settle(short, planned.map(Some))? else { continue };
+            row_of.insert(file, settled.rows.len());
             settled.rows.push(row);
             if let Some(new) = new {
                 changes.files.insert(file, FileChange::new(old, Some(new)));
@@ -174,8 +176,24 @@ impl Job<'_> {
             let text = "not deleted, because a lower layer has a file of the same name";
             changes.notes.push(format!("{text}: {}", few(&kept)));
         }
-        let lists = image.images.change_lists(&members, &changes.files).map_err(of)?;
-        let findings: Vec<String> = lists.findings.iter().map(ToString::to_string).collect();
+        let change_lists =
+            |changes: &Changes| image.images.change_lists(&members, &changes.files).map_err(of);
+        let mut lists = change_lists(&changes)?;
+        // As in environments, a file stays that differs from its list.
+        while self.editor.shrinks.is_some() && !lists.wrong.is_empty() {
+            for (file, why) in &lists.wrong {
+                let row = row_of.get(file).and_then(|at| settled.rows.get_mut(*at));
+                if let Some(row) = row.filter(|_| changes.files.remove(file).is_some()) {
+                    *row = std::mem::take(row).unchanged(why.to_string());
+                }
+                if let Some(layer) = changes.layers.get_mut(&file.layer) {
+                    layer.remove(&file.member);
+                }
+            }
+            changes.layers.retain(|_, members| !members.is_empty());
+            lists = change_lists(&changes)?;
+        }
+        let findings: Vec<String> = lists.wrong.iter().map(|(_, it)| it.to_string()).collect();
         changes.warnings.extend(allow(self.editor.options, &findings)?);
         lists.texts.into_iter().for_each(|(file, text)| changes.add(file, New::List(text)));
         let tables = changes

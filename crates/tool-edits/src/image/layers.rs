@@ -42,7 +42,7 @@ pub(super) struct Looking {
 /// The fate of a file of a layer.
 pub(super) enum Fate {
     /// It is edited: its hashes after that if it changes, and its row in the report.
-    Planned(Result<(Option<FileHashes>, FileRow), Failure>),
+    Planned(Box<Result<(Option<FileHashes>, FileRow), Failure>>),
     /// It is a file of a kernel database that goes.
     Goes,
     /// It is not a file that is edited.
@@ -117,7 +117,7 @@ impl Job<'_> {
                     Ok((Some(new.finish()), row))
                 });
                 is_too_small |= store.was_too_small();
-                Ok(Looking { member, old, size, fate: Fate::Planned(planned), loose })
+                Ok(Looking { member, old, size, fate: Fate::Planned(Box::new(planned)), loose })
             };
             match look() {
                 Ok(_) if is_too_small => return Err(Error::refused(TOO_SMALL)),

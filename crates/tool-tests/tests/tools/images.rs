@@ -237,6 +237,29 @@ fn shrink_deletes_what_no_lower_layer_has() {
     assert_eq!(new[1][&record], b"x,,\n");
 }
 
+/// As in an environment, a file stays that its list has another hash of.
+#[test]
+fn shrink_leaves_files_that_differ_from_their_list() {
+    let hip = hip();
+    let library = format!("{SITE}/foo/hip.o");
+    let record = format!("foo/hip.o,{},{}\n", sha256(b"another"), hip.len());
+    let layers = [
+        Layer::new(&[("lib/hip.o", &hip), (&library, &hip)], Packed::Plain),
+        Layer::new(
+            &[(&format!("{SITE}/foo-1.dist-info/RECORD"), record.as_bytes())],
+            Packed::Plain,
+        ),
+    ];
+    let place = Place::with("a", b"");
+    layout(&place, "image", &images::layout(&layers));
+    place.fails(&["thin", "--keep", "gfx1100", "image", "-o", "new"], "RECORD has the hash");
+    let said = place.succeeds(&["shrink", "--gpu", "gfx1100", "image", "-o", "new", "--why"]);
+    assert!(said.contains("RECORD has the hash") && said.contains("foo/hip.o"), "{said}");
+    let (new, thin) = (checked(&place, "new"), thinned(&place));
+    assert!(new[0]["lib/hip.o"] == thin && new[0][&library] == hip);
+    assert!(new[1] == archived(&layers[1].tar));
+}
+
 #[test]
 fn documents_about_the_image_are_refused_or_dropped() {
     let mut made = Layout::new();
