@@ -1,6 +1,7 @@
 //! Layers: tar files, compressed or not, of the files that an image adds, and of whiteouts.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, Read, Write};
 
 use crate::codec::decoded;
@@ -16,7 +17,6 @@ use super::images::{ImageLayer, faults, finding};
 use super::rewritten::NewLayer;
 
 /// The members of a layer.
-#[derive(Debug)]
 pub struct LayerMembers {
     /// Path and kind of each member, in the order of the tar file.
     pub(super) members: Vec<(Box<[u8]>, Entry)>,
@@ -25,8 +25,17 @@ pub struct LayerMembers {
     findings: Vec<Finding>,
 }
 
+impl fmt::Debug for LayerMembers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LayerMembers")
+            .field("members", &self.members.len())
+            .field("lists", &self.lists.len())
+            .field("findings", &self.findings.len())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Kind of a member.
-#[derive(Debug)]
 pub(super) enum Entry {
     File,
     HardLink(Box<[u8]>),

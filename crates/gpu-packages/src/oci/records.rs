@@ -1,6 +1,7 @@
 //! Lists of installed files in an image, corrected where they lie: a list and its files may be in different layers.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 
 use crate::deb::DebRecords;
 use crate::environment::resolve;
@@ -30,7 +31,7 @@ impl FileChange {
 }
 
 /// The lists of installed files that change.
-#[derive(Debug, Default)]
+#[derive(Default)]
 #[non_exhaustive]
 pub struct ChangedLists {
     /// New texts.
@@ -38,6 +39,18 @@ pub struct ChangedLists {
     /// Files that a row differs from before the change.
     pub wrong: Vec<(LayerFile, Finding)>,
 }
+
+impl fmt::Debug for ChangedLists {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChangedLists")
+            .field("texts", &self.texts.len())
+            .field("wrong", &self.wrong.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A file that differs from a row before the change, and how.
+type Fault = (LayerFile, String);
 
 /// A list with the rows that change.
 struct List<'c> {
@@ -147,7 +160,7 @@ fn name_of(path: &[u8]) -> String {
 
 impl List<'_> {
     /// Returns the text with new rows, and how old ones differ from their files.
-    fn changed(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<(LayerFile, String)>), Error> {
+    fn changed(&self, text: &[u8]) -> Result<(Vec<u8>, Vec<Fault>), Error> {
         let mut faults = Vec::new();
         if is_of_dpkg(&self.path) {
             let mut sums = DebRecords::parse(text);

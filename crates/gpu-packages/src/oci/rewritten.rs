@@ -1,6 +1,7 @@
 //! Changes above changed layers: configurations, manifests, indexes, and the names of files.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
 
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash};
@@ -41,7 +42,7 @@ impl NewLayer {
 }
 
 /// The files of images whose layers changed: which have other contents, other names, or go.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct ChangedImages {
     /// New contents of documents, by their old names.
     documents: BTreeMap<String, Vec<u8>>,
@@ -49,6 +50,16 @@ pub struct ChangedImages {
     /// Digits of hashes that are parts of names, before and after.
     names: BTreeMap<String, String>,
     notes: Vec<String>,
+}
+
+impl fmt::Debug for ChangedImages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChangedImages")
+            .field("documents", &self.documents.len())
+            .field("dropped", &self.dropped.len())
+            .field("notes", &self.notes.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl ChangedImages {

@@ -1,6 +1,7 @@
 //! The files of an image: its layers on top of each other, without what higher layers replace or remove.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Bound;
 
 use super::images::Images;
@@ -25,14 +26,19 @@ impl LayerFile {
 }
 
 /// The files of an image, by their paths (OCI image specification, "Image Layer Filesystem Changeset").
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct ImageView {
     paths: BTreeMap<Vec<u8>, Node>,
     /// A directory that was looked up, and the one that it is.
     last: (Vec<u8>, Vec<u8>),
 }
 
-#[derive(Debug)]
+impl fmt::Debug for ImageView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImageView").field("paths", &self.paths.len()).finish_non_exhaustive()
+    }
+}
+
 struct Node {
     what: What,
     /// The place of the layer that has it among those of the image.
@@ -41,7 +47,6 @@ struct Node {
     covers: bool,
 }
 
-#[derive(Debug)]
 enum What {
     File(LayerFile),
     Symlink(Box<[u8]>),
