@@ -114,12 +114,15 @@ impl ImageArchive {
     ///
     /// Faults of the tar file, new contents of another size than was said, and errors of `layer`, the reader and the writer.
     pub fn rewrite<'r>(
-        old: impl Read + Seek,
+        mut old: impl Read + Seek,
         mut new: impl Write,
         changed: &ChangedImages,
         mut layer: impl FnMut(&str) -> Result<Option<NewFile<'r>>, Error>,
     ) -> Result<(), Error> {
-        let mut tar = TarReader::new(old);
+        // A file that became shorter is an error.
+        let len = old.seek(SeekFrom::End(0))?;
+        old.seek(SeekFrom::Start(0))?;
+        let mut tar = TarReader::new(Raw::new(old, len));
         let mut written = HashSet::new();
         while let Some(mut member) = tar.next_member()? {
             let name = String::from_utf8_lossy(without_dot(member.name())).into_owned();

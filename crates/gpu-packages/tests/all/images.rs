@@ -551,6 +551,70 @@ fn archives_are_named_by_new_hashes() {
 }
 
 #[test]
+fn streams_that_fail_end_the_work() {
+    let layer = Layer::new(&[("a.so", b"code A"), ("b", b"text")], Packed::Plain);
+    let old = images::hybrid_archive(std::slice::from_ref(&layer));
+    samples::faulty::check(|rig| {
+        let archive = ImageArchive::read(rig.stream(&old))?.unwrap();
+        let edit = edit(&Archived(&old, archive), false, &thinned)?;
+        let mut new = Vec::new();
+        ImageArchive::rewrite(rig.stream(&old), &mut new, &edit.changed, |name| {
+            let layer = edit.layers.get(name);
+            Ok(layer.map(|(bytes, new)| NewFile::new(new.size(), &bytes[..])))
+        })?;
+        Ok(hex(&new))
+    });
+    let images =
+        Images::read(&Files(images::layout(std::slice::from_ref(&layer)).into_iter().collect()));
+    let images = images.unwrap().unwrap();
+    let (blob, options) = (layer.blob(), Options::default());
+    // A stream has no length: it may end after any member, and then has another hash.
+    for kind in samples::faulty::KINDS {
+        let fault = samples::faulty::Fault::Error(kind);
+        let read = |rig: &samples::faulty::Rig| {
+            let len = blob.len() as u64;
+            images.layers()[0].read(rig.stream(&blob), len, &options, |_, _, _| Ok(()))
+        };
+        samples::faulty::at_each_call(&fault, read, |call, result| {
+            let found = result.map_err(|error| std::io::Error::from(error).kind()).err();
+            assert_eq!(found, Some(kind), "{call}");
+        });
+    }
+}
+
+/// No damage is a panic, and none leads to an image whose hashes are wrong.
+#[test]
+fn damaged_images_are_errors_or_findings() {
+    let layers = [
+        Layer::new(&[("a.so", b"code A"), (".wh.b", b""), ("c/.wh..wh..opq", b"")], Packed::Plain),
+        Layer::new(
+            &[(&format!("{SITE}/a-1.dist-info/RECORD"), b"../../../../a.so,,6\n")],
+            Packed::Plain,
+        ),
+    ];
+    for sample in [images::hybrid_archive(&layers), images::docker_archive(&layers)] {
+        samples::damage::judge(&sample, |damaged| {
+            let Ok(Some(archive)) = ImageArchive::read(Cursor::new(damaged)) else { return };
+            let files = Archived(damaged, archive);
+            if !matches!(Images::read(&files), Ok(Some(_))) {
+                return;
+            }
+            let Ok(edit) = edit(&files, true, &thinned) else { return };
+            let mut new = Vec::new();
+            let written =
+                ImageArchive::rewrite(Cursor::new(damaged), &mut new, &edit.changed, |name| {
+                    let layer = edit.layers.get(name);
+                    Ok(layer.map(|(bytes, new)| NewFile::new(new.size(), &bytes[..])))
+                });
+            if written.is_ok() && edit.findings.is_empty() {
+                let archive = ImageArchive::read(Cursor::new(&new)).unwrap().unwrap();
+                Images::read(&Archived(&new, archive)).unwrap().unwrap();
+            }
+        });
+    }
+}
+
+#[test]
 fn empty_layers_are_there() {
     let empty = Layer { tar: vec![0; 1024], packed: Packed::Gzip, annotations: String::new() };
     let mut tar = tar_header(b"a.so", 6, b'0', b"");

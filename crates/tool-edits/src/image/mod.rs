@@ -26,7 +26,7 @@ use tool_kit::failure::Failure;
 use tool_kit::input;
 use tool_kit::opened::Opened;
 use tool_kit::output::{How, Outputs};
-use write::{Place, size_after, write_archive, write_layout};
+use write::{Place, Written, size_after, write_archive, write_layout};
 
 impl Job<'_> {
     /// Edits the images that a directory has; `None` if it is not a layout.
@@ -103,52 +103,58 @@ impl Job<'_> {
         {
             changes.notes.extend(self.unseal(&opened.file)?);
         }
-        let made = match (source, &*target) {
-            _ if options.output.dry_run || !is_changed => None,
-            (ImageSource::Layout(_), _) => Some(Place::Layout),
-            (_, path) if path.as_os_str() == "-" => Some(Place::Nowhere),
-            (_, path) => Some(Place::Beside(path.parent().unwrap_or(Path::new("")).to_owned())),
+        let new_of = |written: &Written| {
+            let new = written.iter().map(|(number, (layer, _))| (*number, layer.clone()));
+            images.replace_layers(&new.collect(), drops).map_err(of)
         };
         let mut outputs = Outputs::default();
-        let written =
-            self.write_layers(&image, &changes, made.as_ref(), (&target, &mut outputs))?;
-        let new = written.iter().map(|(number, (layer, _))| (*number, layer.clone())).collect();
-        let changed = images.replace_layers(&new, drops).map_err(of)?;
-        let mut size = size_after(source, images, &changed, &new);
-        if !options.output.dry_run && (is_changed || !replaces) {
-            match source {
-                ImageSource::Layout(layout) => {
-                    write_layout(&image, layout, &changed, &written, (&target, outputs))?;
-                }
-                ImageSource::Archive(opened, _) => {
-                    let how = How {
-                        new: opened.permissions(),
-                        replaces: replaces.then_some(opened.stamp()),
-                    };
-                    if replaces {
-                        changes.warnings.extend(self.compare(named, &opened.file)?);
-                    }
-                    let mut new = Outputs::default();
-                    new.write_named_or_print(&output, how, |out| {
-                        write_archive(&image, &changed, &written, &mut *out)?;
-                        opened.check()?;
-                        if target.as_os_str() != "-" {
-                            size = out.metadata()?.len();
-                        }
-                        if replaces {
-                            let lost = attributes::hand_over(&opened.file, opened.metadata(), out)?;
-                            changes.warnings.extend(lost);
-                            self.listed.note(named, Some(out))?;
-                        }
-                        Ok(())
-                    })?;
-                    // The files of new layers have no name, and go.
-                    drop(outputs);
-                    new.commit()?;
-                    self.listed.is_written();
-                }
+        let mut lost = Vec::new();
+        let is_written = !options.output.dry_run && (is_changed || !replaces);
+        let (written, changed) = match source {
+            _ if !is_written => {
+                let written = self.write_layers(&image, &changes, &Place::Nowhere, &mut outputs)?;
+                let changed = new_of(&written)?;
+                (written, changed)
             }
-        }
+            ImageSource::Layout(layout) => {
+                let place = Place::Layout(&target);
+                let written = self.write_layers(&image, &changes, &place, &mut outputs)?;
+                let changed = new_of(&written)?;
+                write_layout(&image, layout, &changed, &written, (&target, outputs))?;
+                (written, changed)
+            }
+            ImageSource::Archive(opened, _) => {
+                if replaces {
+                    changes.warnings.extend(self.compare(named, &opened.file)?);
+                }
+                let replaced = replaces.then_some(opened.stamp());
+                let how = How { new: opened.permissions(), replaces: replaced };
+                // The files of new layers never get a name.
+                let mut layers = Outputs::default();
+                let done = outputs.write_named_or_print(&output, how, |out| {
+                    let place = Place::beside(&target);
+                    let written = self.write_layers(&image, &changes, &place, &mut layers);
+                    let done = written.and_then(|written| {
+                        let changed = new_of(&written)?;
+                        Ok((written, changed))
+                    });
+                    let Ok((written, changed)) = &done else { return Ok(done) };
+                    write_archive(&image, changed, written, &mut *out)?;
+                    opened.check()?;
+                    if replaces {
+                        lost = attributes::hand_over(&opened.file, opened.metadata(), out)?;
+                        self.listed.note(named, Some(out))?;
+                    }
+                    Ok(done)
+                })??;
+                outputs.commit()?;
+                self.listed.is_written();
+                done
+            }
+        };
+        changes.warnings.extend(lost);
+        let new = written.iter().map(|(number, (layer, _))| (*number, layer.clone())).collect();
+        let size = size_after(source, images, &changed, &new);
         let mut rows = members.rows;
         let place = |file: &str, name: &str| match source {
             ImageSource::Layout(_) => input::display(&target.join(file)) + name,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gpu_packages::{
     ChangedImages, ImageArchive, ImageFiles, ImageLayer, Images, NewFile, NewLayer,
@@ -19,13 +19,22 @@ use tool_kit::retried::Retried;
 use tool_kit::scratch;
 
 /// The place of new layers until they have a name.
-pub(super) enum Place {
-    /// In the new layout.
-    Layout,
-    /// In the directory of the new archive, where they never get one.
-    Beside(PathBuf),
-    /// In a temporary file.
+pub(super) enum Place<'t> {
+    /// They are not written.
     Nowhere,
+    /// In the new layout.
+    Layout(&'t Path),
+    /// In the directory of the new archive, where they never get one.
+    Beside(&'t Path),
+    /// In temporary files.
+    Temporary,
+}
+
+impl<'t> Place<'t> {
+    /// Returns the place of layers of a new archive.
+    pub(super) fn beside(target: &'t Path) -> Self {
+        if Outputs::appears_late(target) { Place::Beside(target) } else { Place::Temporary }
+    }
 }
 
 /// Returns the name that a new layer has in a layout until its hash is known.
@@ -139,43 +148,40 @@ impl Job<'_> {
         &self,
         image: &Image<'_>,
         changes: &Changes,
-        place: Option<&Place>,
-        (target, outputs): (&Path, &mut Outputs),
-    ) -> Result<BTreeMap<usize, (NewLayer, Option<File>)>, Failure> {
+        place: &Place<'_>,
+        outputs: &mut Outputs,
+    ) -> Result<Written, Failure> {
         let numbers: Vec<usize> = changes.layers.keys().copied().collect();
         let mut files = BTreeMap::new();
         for number in &numbers {
-            let file = match place {
-                None => None,
-                Some(Place::Nowhere) => Some(scratch::file("a new layer")?),
-                Some(Place::Layout) => {
+            let (name, new) = match place {
+                Place::Nowhere => continue,
+                Place::Temporary => {
+                    files.insert(*number, scratch::file("a new layer")?);
+                    continue;
+                }
+                Place::Layout(target) => {
                     let (layer, old) = image.layer(*number)?;
                     let name = temporary_name(outputs, target, layer.file(), *number)?;
-                    let how = How::from(old.opened.permissions());
-                    Some(outputs.write(&name, how, |file| file.try_clone())?)
+                    (name, old.opened.permissions())
                 }
-                Some(Place::Beside(directory)) => {
+                Place::Beside(target) => {
+                    let directory = target.parent().unwrap_or(Path::new(""));
                     let name = directory.join(format!("new-layer-{number}"));
-                    let how = How::from(NewPermissions::PLAIN);
-                    Some(outputs.write(&Name::Typed(name), how, |file| file.try_clone())?)
+                    (Name::Typed(name), NewPermissions::PLAIN)
                 }
             };
-            files.insert(*number, file);
+            files.insert(*number, outputs.write(&name, How::from(new), |file| file.try_clone())?);
         }
         let layers = self.each_layer(&numbers, |job, number| {
             let (layer, file) = image.layer(number)?;
             let none = BTreeMap::new();
             let new = changes.layers.get(&number).unwrap_or(&none);
-            let mut out = match files.get(&number).and_then(Option::as_ref) {
-                Some(file) => Some(file.try_clone()?),
-                None => None,
-            };
+            let mut out = files.get(&number).map(File::try_clone).transpose()?;
             let mut out = out.as_mut().map_or(Retried::Counted(0), Retried::File);
             job.write_layer((layer, &file), new, &mut out)
         })?;
         let layers = numbers.into_iter().zip(layers);
-        Ok(layers
-            .map(|(number, layer)| (number, (layer, files.remove(&number).flatten())))
-            .collect())
+        Ok(layers.map(|(number, layer)| (number, (layer, files.remove(&number)))).collect())
     }
 }
