@@ -38,6 +38,33 @@ pub trait ImageFiles {
 }
 
 /// The images of an OCI layout, an OCI archive or an archive of `docker save`: documents and layers.
+///
+/// A change goes through four steps: [`ImageLayer::read`] for each layer, [`Images::view`] and [`Images::change_lists`],
+/// [`ImageLayer::rewrite`] for each layer that changes, [`Images::replace_layers`].
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use gpu_packages::{Error, ImageFiles, Images};
+///
+/// struct Files(BTreeMap<&'static str, &'static str>);
+///
+/// impl ImageFiles for Files {
+///     fn size(&self, name: &str) -> Option<u64> {
+///         Some(self.0.get(name)?.len() as u64)
+///     }
+///
+///     fn read(&self, name: &str, _: u64) -> Result<Vec<u8>, Error> {
+///         self.0.get(name).map(|text| text.as_bytes().to_vec()).ok_or(Error::refused("it is not there"))
+///     }
+/// }
+///
+/// let version = ("oci-layout", r#"{"imageLayoutVersion": "1.0.0"}"#);
+/// let files = Files(BTreeMap::from([version, ("index.json", r#"{"manifests": []}"#)]));
+/// let images = Images::read(&files)?.ok_or("it is a layout")?;
+/// assert_eq!((images.layers().len(), images.images().len()), (0, 0));
+/// assert!(Images::read(&Files(BTreeMap::new()))?.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Images {
     pub(super) documents: Vec<Document>,
     pub(super) layers: Vec<ImageLayer>,

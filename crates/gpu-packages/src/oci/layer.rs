@@ -196,7 +196,11 @@ impl ImageLayer {
             }
             replace(number, &path, original)
         });
-        let (_, diff_id) = rewritten.map_err(|error| error.while_reading(&self.file))?;
+        let (_, diff_id) = rewritten.map_err(|error| match error.kind() {
+            // The output has another name.
+            ErrorKind::Io => error,
+            _ => error.while_reading(&self.file),
+        })?;
         let (_, size, digest) = new.finish();
         Ok(NewLayer { digest, size, diff_id })
     }

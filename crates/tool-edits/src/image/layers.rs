@@ -140,15 +140,16 @@ impl Job<'_> {
         Ok(Some(Looked { members: members.map_err(of)?, files, packages }))
     }
 
-    /// Writes a layer again, with new contents of members.
+    /// Writes a layer again, with new contents of members. `of_output` names the output in an error of it.
     pub(super) fn write_layer(
         &self,
         (layer, file): (&ImageLayer, &ImageFile),
         new: &BTreeMap<usize, New>,
-        out: &mut Retried<'_>,
+        (out, of_output): (&mut Retried<'_>, &OfOutput<'_>),
     ) -> Result<NewLayer, Failure> {
         let written = self.editor.keep.or_all(|keep| {
             out.restart()?;
+            let out = Named { out: &mut *out, of_output };
             self.write_layer_once((layer, file), new, out, keep)
         })?;
         file.opened.check()?;
@@ -159,7 +160,7 @@ impl Job<'_> {
         &self,
         (layer, file): (&ImageLayer, &ImageFile),
         new: &BTreeMap<usize, New>,
-        out: &mut Retried<'_>,
+        out: Named<'_, &mut Retried<'_>>,
         keep: Keep<'_>,
     ) -> Result<Option<NewLayer>, Failure> {
         let options = RewriteOptions::default()
@@ -205,6 +206,28 @@ impl Job<'_> {
             return Err(failure);
         }
         written.map(Some).map_err(of)
+    }
+}
+
+/// Names the output in an error of it.
+pub(super) type OfOutput<'o> = dyn Fn(io::Error) -> io::Error + Sync + 'o;
+
+/// An output whose errors name it.
+pub(super) struct Named<'o, W> {
+    pub(super) out: W,
+    pub(super) of_output: &'o OfOutput<'o>,
+}
+
+impl<W: Write> Write for Named<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out.write(bytes).map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted => error,
+            _ => (self.of_output)(error),
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush().map_err(self.of_output)
     }
 }
 

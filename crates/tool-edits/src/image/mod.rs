@@ -139,7 +139,7 @@ impl Job<'_> {
                         Ok((written, changed))
                     });
                     let Ok((written, changed)) = &done else { return Ok(done) };
-                    write_archive(&image, changed, written, &mut *out)?;
+                    write_archive(&image, changed, written, (&target, &mut *out))?;
                     opened.check()?;
                     if replaces {
                         lost = attributes::hand_over(&opened.file, opened.metadata(), out)?;

@@ -10,13 +10,17 @@ use gpu_packages::{
 };
 
 use super::decide::{Changes, Image};
+use super::layers::Named;
 use super::source::{ImageSource, Layout};
 use crate::job::Job;
 use tool_kit::failure::Failure;
-use tool_kit::output::{How, Name, Outputs, copy_part};
+use tool_kit::output::{How, Name, Outputs, at, copy_part};
 use tool_kit::permissions::NewPermissions;
 use tool_kit::retried::Retried;
 use tool_kit::scratch;
+
+/// The contents of temporary files here.
+const LAYER: &str = "a new layer";
 
 /// The place of new layers until they have a name.
 pub(super) enum Place<'t> {
@@ -34,6 +38,14 @@ impl<'t> Place<'t> {
     /// Returns the place of layers of a new archive.
     pub(super) fn beside(target: &'t Path) -> Self {
         if Outputs::appears_late(target) { Place::Beside(target) } else { Place::Temporary }
+    }
+
+    /// Returns the error of writing a layer, with its place.
+    fn named(&self, error: io::Error) -> io::Error {
+        match self {
+            Place::Layout(target) | Place::Beside(target) => at(target, &error),
+            Place::Nowhere | Place::Temporary => scratch::copying(LAYER, error),
+        }
     }
 }
 
@@ -125,12 +137,14 @@ pub(super) fn write_archive(
     image: &Image<'_>,
     changed: &ChangedImages,
     written: &Written,
-    out: &mut File,
+    (target, out): (&Path, &mut File),
 ) -> io::Result<()> {
     let ImageSource::Archive(opened, _) = image.source else { return Ok(()) };
     let numbers: HashMap<&str, usize> =
         image.images.layers().iter().map(ImageLayer::file).zip(0..).collect();
     let old = BufReader::with_capacity(1 << 20, opened.reader());
+    let of_output = |error: io::Error| at(target, &error);
+    let out = Named { out, of_output: &of_output };
     let new = BufWriter::with_capacity(1 << 20, out);
     ImageArchive::rewrite(old, new, changed, |name| {
         let layer = numbers.get(name).and_then(|number| written.get(number));
@@ -157,7 +171,7 @@ impl Job<'_> {
             let (name, new) = match place {
                 Place::Nowhere => continue,
                 Place::Temporary => {
-                    files.insert(*number, scratch::file("a new layer")?);
+                    files.insert(*number, scratch::file(LAYER)?);
                     continue;
                 }
                 Place::Layout(target) => {
@@ -171,7 +185,13 @@ impl Job<'_> {
                     (Name::Typed(name), NewPermissions::PLAIN)
                 }
             };
-            files.insert(*number, outputs.write(&name, How::from(new), |file| file.try_clone())?);
+            let file = outputs.write(&name, How::from(new), |file| file.try_clone());
+            let file = match (file, place) {
+                // The directory of the name may be one of the system's: /dev/fd.
+                (Err(_), Place::Beside(_)) => scratch::file(LAYER)?,
+                (file, _) => file?,
+            };
+            files.insert(*number, file);
         }
         let layers = self.each_layer(&numbers, |job, number| {
             let (layer, file) = image.layer(number)?;
@@ -179,7 +199,7 @@ impl Job<'_> {
             let new = changes.layers.get(&number).unwrap_or(&none);
             let mut out = files.get(&number).map(File::try_clone).transpose()?;
             let mut out = out.as_mut().map_or(Retried::Counted(0), Retried::File);
-            job.write_layer((layer, &file), new, &mut out)
+            job.write_layer((layer, &file), new, (&mut out, &|error| place.named(error)))
         })?;
         let layers = numbers.into_iter().zip(layers);
         Ok(layers.map(|(number, layer)| (number, (layer, files.remove(&number)))).collect())
