@@ -275,6 +275,12 @@ impl FileRow {
         self.about.is_part().then_some(member)
     }
 
+    /// Returns the name of a member in one of the layers of an image, which a table above names, or in a package.
+    fn name_in(&self, package: &FileRow, layers: &[&FileRow]) -> Option<&str> {
+        let in_layer = layers.iter().find_map(|layer| self.member_of(&layer.file));
+        in_layer.or_else(|| self.member_of(&package.file))
+    }
+
     /// Says that the file is a member of a package.
     pub(crate) fn of_package(self, dry_run: bool) -> Self {
         FileRow { dry_run, about: About::Member, ..self }
@@ -404,7 +410,7 @@ pub(crate) fn print_files(rows: &[FileRow]) -> io::Result<()> {
             |row: &&FileRow| row.about == About::Layer && row.member_of(&package.file).is_some();
         let layers: Vec<&FileRow> = rows.iter().filter(is_layer).collect();
         print_layers(&mut out, &layers, &members, package)?;
-        print_table(&mut out, &members, "  ", &|row| row.member_of(&package.file))?;
+        print_table(&mut out, &members, "  ", &|row| row.name_in(package, &layers))?;
     }
     if !changed.is_empty() {
         separate(&mut out, &mut blocks)?;
