@@ -271,7 +271,9 @@ impl FileRow {
 
     /// Returns the name of a member in the package of this name.
     fn member_of(&self, package: &str) -> Option<&str> {
-        let member = self.file.strip_prefix(package)?.strip_prefix([':', '/'])?;
+        // A directory may be named with a slash at its end.
+        let package = package.trim_end_matches(['/', '\\']);
+        let member = self.file.strip_prefix(package)?.strip_prefix([':', '/', '\\'])?;
         self.about.is_part().then_some(member)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use samples::images::{self, File, Layer, Layout, Packed, hex};
-use samples::packages::{sha256, tar};
+use samples::packages::{self, sha256, tar};
 use serde_json::Value;
 
 use crate::common::{data, stderr, stdout};
@@ -138,7 +138,7 @@ fn a_layout_is_written_beside_the_old_one() {
     let old = images::layout(&layers(Packed::Plain));
     layout(&place, "image", &old);
     let thin = ["thin", "--keep", "gfx1100", "image"];
-    let said = place.succeeds(&[&thin[..], &["-o", "new"]].concat());
+    let said = place.succeeds(&["thin", "--keep", "gfx1100", "image/", "-o", "new"]);
     check(&place, "new");
     let heading: Vec<&str> = said.lines().take(2).collect();
     assert!(heading[0].starts_with("new  ") && heading[1].contains("LAYER"), "{said}");
@@ -196,6 +196,11 @@ fn archives_are_edited_as_layouts_are() {
     fs::write(place.path("docker.tar"), images::docker_archive(&plain)).unwrap();
     fs::write(place.path("podman.tar"), images::linked_archive(&plain)).unwrap();
     fs::write(place.path("hybrid.tar"), images::hybrid_archive(&plain)).unwrap();
+    let compressed = packages::gzip(&images::docker_archive(&plain));
+    fs::write(place.path("docker.tgz"), compressed).unwrap();
+    let thin = ["thin", "--keep", "gfx1100", "docker.tgz", "-o", "new.tar"];
+    place.fails(&thin, "(decompress an archive of a container image)");
+    fs::remove_file(place.path("docker.tgz")).unwrap();
     for name in ["oci.tar", "docker.tar", "podman.tar", "hybrid.tar"] {
         let thin = ["thin", "--keep", "gfx1100", name];
         let json = place.succeeds(&[&thin[..], &["--dry-run", "--json"]].concat());
