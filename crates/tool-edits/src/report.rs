@@ -484,7 +484,8 @@ pub(crate) fn print_saved(rows: &[FileRow], is_alone: bool) -> io::Result<()> {
         return Ok(());
     }
     let files = |is: &dyn Fn(&FileRow) -> bool| {
-        style::files(changed().filter(|row| row.about != About::Package && is(row)).count())
+        let is_file = |row: &&FileRow| matches!(row.about, About::File | About::Member);
+        style::files(changed().filter(is_file).filter(|row| is(row)).count())
     };
     let (would, need) = if wholes.iter().any(|row| row.dry_run) {
         ("would be ", "would need")

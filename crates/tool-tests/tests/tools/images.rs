@@ -220,6 +220,18 @@ fn archives_are_edited_as_layouts_are() {
 }
 
 #[test]
+fn compressed_code_of_an_image_comes_back() {
+    let library = fs::read(data("hip-two-units.so")).unwrap();
+    let layer = Layer::new(&[("usr/lib/libfoo.so", &library)], Packed::Plain);
+    let old = images::docker_archive(&[layer]);
+    let place = Place::with("old.tar", &old);
+    let said = place.succeeds(&["compress", "old.tar", "-o", "small.tar"]);
+    assert!(said.contains(" saved in 1 file\n"), "{said}");
+    place.succeeds(&["decompress", "small.tar", "-o", "new.tar"]);
+    assert!(fs::read(place.path("new.tar")).unwrap() == old);
+}
+
+#[test]
 fn shrink_deletes_what_no_lower_layer_has() {
     let hip = hip();
     let database = "usr/lib/rocblas/library/Kernels.so-000-gfx90a.hsaco";
