@@ -73,6 +73,7 @@ const STEPS: &[Step] = &[
     ("shrunk", Nightly, "published CUDA libraries thinned, read independently", published::shrunk),
     ("environment", Nightly, "environments shrunk, read independently", published::environment),
     ("variants", Nightly, "variants of published wheels beside variantlib", published::variants),
+    ("images", Nightly, "container images thinned, read independently", published::images),
     ("bytes", Nightly, "accounts of bytes beside cubloaty", published::bytes),
     ("report", Nightly, "the pages of `offload report`, in Chromium", published::report),
     ("kernels", Nightly, "kernels beside llvm-readobj and spirv-dis", published::kernels),

@@ -50,6 +50,14 @@ pub(crate) fn environment(ci: &mut Ci) -> Result {
     ci.may_lack("shrunk environments: they cannot be downloaded, or there is no pip", end)
 }
 
+/// Images of published packages in three layers, thinned, read independently and by container tools.
+pub(crate) fn images(ci: &mut Ci) -> Result {
+    need("zstd skopeo umoci podman", "zstd skopeo umoci podman")?;
+    run(command("cargo build --release --quiet --locked -p offload-cli --bin offload"))?;
+    let end = run(command(".ci/images").arg(ci.workspace.target.join("release")));
+    ci.may_lack("thinned images: packages cannot be downloaded, or there is no pip", end)
+}
+
 /// JSON, SARIF, JUnit and CSV, read by programs that are not ours.
 pub(crate) fn formats(ci: &mut Ci) -> Result {
     run(command("cargo build --quiet --workspace"))?;

@@ -21,7 +21,7 @@ use tool_kit::{Outcome, report};
 /// Everything that the GPUs load stays. Code that cannot be removed stays, too, and is counted.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Environments, directories, packages or files
+    /// Environments, directories, packages, container images or files
     #[arg(required = true, value_name = "ENV")]
     files: Vec<PathBuf>,
     /// Keep the code that these GPUs load; native is this machine's. Repeatable

@@ -32,6 +32,9 @@ const MOST_FAULTS: usize = 10;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files or directories; - is standard input. Several need --in-place, --dry-run
+    ///
+    /// An OCI layout, an OCI archive or an archive of `docker save` is edited as a whole: layers, digests and names of files
+    /// follow. A layout needs --output, which is a new directory.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Keep images that devices of these targets could load; drop others. Repeatable

@@ -473,7 +473,7 @@ impl<T: Tree> Distribution<T> {
 }
 
 /// Returns the names in the path that `row`, from a list in a file, has from the directory `from`; `None` if it leads out.
-fn resolve<'n>(from: &'n [u8], row: &'n [u8]) -> Option<Vec<&'n [u8]>> {
+pub(crate) fn resolve<'n>(from: &'n [u8], row: &'n [u8]) -> Option<Vec<&'n [u8]>> {
     settled(names_of(from).chain(names_of(row))).filter(|_| !is_absolute(row))
 }
 

@@ -1,7 +1,7 @@
 //! Hashes as records write them.
 
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 
 use codecs::Md5;
 use sha2::Digest as _;
@@ -220,6 +220,62 @@ impl Hasher {
             State::Sha512(state) => (Algorithm::Sha512, state.finalize().to_vec()),
         };
         Hash { algorithm, bytes }
+    }
+}
+
+/// A reader that hashes what passes.
+pub(crate) struct HashedReader<R> {
+    pub(crate) reader: R,
+    hasher: Hasher,
+    size: u64,
+}
+
+impl<R> HashedReader<R> {
+    pub(crate) fn new(reader: R, algorithm: Algorithm) -> Self {
+        HashedReader { reader, hasher: Hasher::new(algorithm), size: 0 }
+    }
+
+    pub(crate) fn finish(self) -> (u64, Hash) {
+        (self.size, self.hasher.finish())
+    }
+}
+
+impl<R: Read> Read for HashedReader<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buf)?;
+        self.hasher.update(given(buf, read)?);
+        self.size += read as u64;
+        Ok(read)
+    }
+}
+
+/// A writer that hashes what passes.
+pub(crate) struct HashedWriter<W> {
+    writer: W,
+    hasher: Hasher,
+    size: u64,
+}
+
+impl<W> HashedWriter<W> {
+    pub(crate) fn new(writer: W, algorithm: Algorithm) -> Self {
+        HashedWriter { writer, hasher: Hasher::new(algorithm), size: 0 }
+    }
+
+    pub(crate) fn finish(self) -> (W, u64, Hash) {
+        (self.writer, self.size, self.hasher.finish())
+    }
+}
+
+impl<W: Write> Write for HashedWriter<W> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        let written = self.writer.write(buf)?;
+        self.hasher.update(given(buf, written)?);
+        self.size += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer.flush()
     }
 }
 

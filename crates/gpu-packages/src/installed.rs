@@ -42,11 +42,17 @@ impl FileHashes {
         FileHashes { size, hashes: Vec::new() }
     }
 
-    fn hash(&self, algorithm: Algorithm) -> Option<&Hash> {
+    /// Returns a file of this size and with these hashes, each of another algorithm.
+    #[must_use]
+    pub fn of_hashes(size: u64, hashes: Vec<Hash>) -> Self {
+        FileHashes { size, hashes }
+    }
+
+    pub(crate) fn hash(&self, algorithm: Algorithm) -> Option<&Hash> {
         self.hashes.iter().find(|hash| hash.algorithm() == algorithm)
     }
 
-    fn needed(&self, algorithm: Algorithm) -> Result<&Hash, Error> {
+    pub(crate) fn needed(&self, algorithm: Algorithm) -> Result<&Hash, Error> {
         let needed = || Error::from(io::Error::other("a hash that was not computed"));
         self.hash(algorithm).ok_or_else(needed)
     }

@@ -1,5 +1,5 @@
-//! Wheels, zip, tar, deb, rpm and conda packages: members as streams, and changes that keep the records of a package
-//! right.
+//! Wheels, zip, tar, deb, rpm and conda packages, container images: members as streams, and changes that keep the records
+//! of a package right.
 //!
 //! Nothing is unpacked to disk. Packages are recognised by content, not by name; packages in packages are read to a
 //! bounded depth.
@@ -61,6 +61,8 @@
 //!   tags for wheels that belong to another.
 //! - [`Record`] changes the text of a `RECORD`; [`InstalledList`] corrects any list of installed files, conda's too,
 //!   and [`InstalledNotes`] make it safe to interrupt.
+//! - [`Images`] reads the documents of container images, whose [layers](ImageLayer) are read and written again;
+//!   [`Images::replace_layers`] tells what changes above them, and [`ImageArchive`] writes an archive of it.
 //!
 //! # Checking
 //!
@@ -113,6 +115,7 @@ mod limits;
 mod member;
 mod names;
 mod new_wheel;
+mod oci;
 mod package;
 mod path;
 mod reading;
@@ -148,6 +151,10 @@ pub use installed::{FileHashes, InstalledList, InstalledNotes};
 pub use limits::Options;
 pub use member::{Member, MemberKind};
 pub use new_wheel::NewWheel;
+pub use oci::{
+    ChangedImages, ChangedLists, FileChange, ImageArchive, ImageFiles, ImageLayer, ImageView,
+    Images, LayerFile, LayerMembers, NewFile, NewLayer,
+};
 pub use package::{PackageKind, sniff};
 pub use path::{MemberPath, unsafe_name};
 pub use record::{Record, Row};

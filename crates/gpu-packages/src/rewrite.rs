@@ -10,11 +10,11 @@ use std::num::NonZeroUsize;
 use crate::codec::{Codec, decoded_after};
 use crate::compression::{Compression, HEAD};
 use crate::error::{Error, ErrorKind};
-use crate::hash::{Algorithm, Hash, Hasher};
+use crate::hash::{Algorithm, Hash, HashedWriter};
 use crate::limits::Allowance;
 use crate::names::Names;
 use crate::path::{Shown, without_dot};
-use crate::reading::{given, read_full};
+use crate::reading::read_full;
 use crate::tar::{Expanded, TarKind, TarMember, TarReader, headers_with_size, padding};
 pub(crate) use deb::changes_deb;
 pub use deb::rewrite_deb;
@@ -31,6 +31,8 @@ enum Kind {
     New,
     Old,
     Removal,
+    /// It was read, and nothing is written.
+    Seen,
 }
 
 impl fmt::Debug for Replacement<'_> {
@@ -54,6 +56,11 @@ impl<'a> Replacement<'a> {
     /// Gives contents of this size back that were read and are not to be changed.
     pub fn unchanged(size: u64, contents: impl Read + 'a) -> Self {
         Replacement { kind: Kind::Old, ..Replacement::new(size, contents) }
+    }
+
+    /// Says that contents were read where nothing is written.
+    pub(crate) fn seen() -> Replacement<'static> {
+        Replacement { kind: Kind::Seen, ..Replacement::from_bytes(Vec::new()) }
     }
 
     /// Leaves the member out, and hard links to it.
@@ -136,6 +143,10 @@ impl fmt::Debug for Original<'_> {
 }
 
 impl Original<'_> {
+    pub(crate) fn is_read(&self) -> bool {
+        self.is_read
+    }
+
     /// Returns the size in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
@@ -222,11 +233,29 @@ impl Rewritten {
 /// codec lacks, for a changed member that is sparse or shares its name with another, for new contents of another size than was said, and for contents that
 /// were read and not given back; errors of `replace`, the reader and the writer.
 pub fn rewrite_tar<'a>(
-    mut old: impl Read,
+    old: impl Read,
     new: impl Write,
     options: &RewriteOptions,
     mut replace: impl FnMut(&[u8], &mut Original<'_>) -> Result<Option<Replacement<'a>>, Error>,
 ) -> Result<Rewritten, Error> {
+    let (rewritten, _) =
+        rewrite_hashed(old, new, options, &mut |member, original| match original {
+            Some(original) => replace(without_dot(member.name()), original),
+            None => Ok(None),
+        })?;
+    if rewritten.members == 0 {
+        return Err(Error::new(ErrorKind::NotAPackage, "expected a tar file with a member"));
+    }
+    Ok(rewritten)
+}
+
+/// Writes a tar file again, which may have no member. Returns the hash of the new one without compression, too.
+pub(crate) fn rewrite_hashed<'a>(
+    mut old: impl Read,
+    new: impl Write,
+    options: &RewriteOptions,
+    replace: &mut Replace<'_, 'a>,
+) -> Result<(Rewritten, Hash), Error> {
     let mut head = Vec::new();
     old.by_ref().take(HEAD).read_to_end(&mut head)?;
     let compression = match options.level {
@@ -234,12 +263,32 @@ pub fn rewrite_tar<'a>(
         Some(level) => Compression::form_of(&head).with_level(level)?,
         None => Compression::of(&head),
     };
-    let mut out = compression.with_threads(options.threads).encoder(new)?;
+    let encoder = compression.with_threads(options.threads).encoder(new)?;
+    let mut out = HashedWriter::new(encoder, Algorithm::Sha256);
     let decoder = decoded_after(head, old)?;
     let allowance = Allowance::new(options.max_decompressed);
     let decoder = allowance.count(decoder);
-    let mut rewritten = Rewritten::default();
     let mut tar = TarReader::new(decoder);
+    let rewritten = rewrite_members(&mut tar, &mut out, replace)?;
+    let (end, mut rest) = tar.into_rest();
+    out.write_all(&end)?;
+    io::copy(&mut rest, &mut out)?;
+    let (encoder, _, hash) = out.finish();
+    encoder.finish()?.flush()?;
+    Ok((rewritten, hash))
+}
+
+/// Decides about a member, which has contents if it is a regular file.
+pub(crate) type Replace<'r, 'a> =
+    dyn FnMut(&TarMember, Option<&mut Original<'_>>) -> Result<Option<Replacement<'a>>, Error> + 'r;
+
+/// Writes the members of a tar file again, up to what follows the last one.
+pub(crate) fn rewrite_members<'a, R: Read>(
+    tar: &mut TarReader<R>,
+    out: &mut dyn Write,
+    replace: &mut Replace<'_, 'a>,
+) -> Result<Rewritten, Error> {
+    let mut rewritten = Rewritten::default();
     let mut names = Names::default();
     let mut removed: HashSet<Vec<u8>> = HashSet::new();
     while let Some(member) = tar.next_member()? {
@@ -249,13 +298,13 @@ pub fn rewrite_tar<'a>(
         let mut stored = [0; 512];
         // The first bytes, if they were read.
         let mut head: &[u8] = &[];
-        let mut replacement = None;
+        let mut replacement;
         if member.kind() == TarKind::File {
             let expansion = tar.take_expansion();
-            head = read_full(&mut tar, &mut stored)?;
+            head = read_full(tar, &mut stored)?;
             let (mut zeros, mut sparse) = ([0; 512], SparseFile(name));
             let (head, rest): (&[u8], &mut dyn Read) = match expansion {
-                None => (head, &mut tar),
+                None => (head, &mut *tar),
                 Some(expansion) => {
                     let mut expanded = Expanded { expansion, stored: head };
                     (read_full(&mut expanded, &mut zeros)?, &mut sparse)
@@ -263,11 +312,13 @@ pub fn rewrite_tar<'a>(
             };
             let size = member.size();
             let mut original = Original { size, head, unread: head, rest, is_read: false };
-            replacement = replace(name, &mut original)?;
+            replacement = replace(&member, Some(&mut original))?;
             if original.is_read && replacement.is_none() {
                 let text = "contents that were read and stay: expected them back";
                 return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(name)));
             }
+        } else {
+            replacement = replace(&member, None)?;
         }
         // Another name of a member that was left out.
         let target = without_dot(member.link());
@@ -277,19 +328,20 @@ pub fn rewrite_tar<'a>(
         match replacement {
             Some(Replacement { kind: Kind::Removal, .. }) => {
                 removed.insert(name.to_vec());
-                io::copy(&mut tar, &mut io::sink())?;
+                io::copy(tar, &mut io::sink())?;
                 let (path, old_size) = (name.to_vec(), member.size());
                 rewritten.changed.push(Change { path, old_size, new_size: 0, md5: None });
             }
+            Some(Replacement { kind: Kind::Seen, .. }) => {}
             Some(_) if member.is_sparse => return Err(sparse_file(name)),
             Some(replacement) => {
                 let is_change = replacement.kind == Kind::New;
-                let change = write_member(&mut out, &member, name, replacement)?;
+                let change = write_member(out, &member, name, replacement)?;
                 rewritten.changed.extend(Some(change).filter(|_| is_change));
             }
             None => {
                 out.write_all(&member.headers)?;
-                copy_contents(&mut head.chain(&mut tar), &mut out, &member)?;
+                copy_contents(&mut head.chain(&mut *tar), out, &member)?;
             }
         }
     }
@@ -298,13 +350,6 @@ pub fn rewrite_tar<'a>(
         let text = "expected one member of this name, found several";
         return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(&change.path)));
     }
-    if rewritten.members == 0 {
-        return Err(Error::new(ErrorKind::NotAPackage, "expected a tar file with a member"));
-    }
-    let (end, mut rest) = tar.into_rest();
-    out.write_all(&end)?;
-    io::copy(&mut rest, &mut out)?;
-    out.finish()?.flush()?;
     Ok(rewritten)
 }
 
@@ -364,7 +409,7 @@ fn write_member(
     } else {
         out.write_all(&member.headers)?;
     }
-    let mut hashed = Hashed { writer: out, hasher: Hasher::new(Algorithm::Md5) };
+    let mut hashed = HashedWriter::new(&mut *out, Algorithm::Md5);
     // One more byte tells a stream that is too long.
     let mut bounded = contents.by_ref().take(size);
     let written = io::copy(&mut bounded, &mut hashed)?;
@@ -374,25 +419,8 @@ fn write_member(
         let text = format!("new contents: expected {size} bytes, found {found}");
         return Err(Error::new(ErrorKind::Refused, text).while_reading(Shown(name)));
     }
-    let md5 = hashed.hasher.finish();
+    let (_, _, md5) = hashed.finish();
     write_padding(out, size)?;
     let path = name.to_vec();
     Ok(Change { path, old_size: member.size(), new_size: size, md5: Some(md5) })
-}
-
-struct Hashed<'a> {
-    writer: &'a mut dyn Write,
-    hasher: Hasher,
-}
-
-impl Write for Hashed<'_> {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        let written = self.writer.write(buf)?;
-        self.hasher.update(given(buf, written)?);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
-    }
 }

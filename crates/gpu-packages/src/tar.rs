@@ -299,7 +299,7 @@ impl<R: Read> TarReader<R> {
                 let text = "tar header: its size is not a number";
                 Error::at(ErrorKind::Malformed, header.place, text)
             })?;
-            if !matches!(header.block.type_flag, b'L' | b'K' | b'x' | b'g' | b'X') {
+            if !is_extension(header.block.type_flag) {
                 return self.member(&header, size, next).map(Some);
             }
             self.read_extension(&header, size, &mut next)?;
@@ -629,8 +629,38 @@ pub(crate) fn headers_with_size(member: &TarMember, size: u64) -> Result<Vec<u8>
             [0x80, 0, 0, 0, a, b, c, d, e, f, g, h]
         }
     };
+    set_checksum(header);
+    Ok(headers)
+}
+
+fn set_checksum(header: &mut Block) {
     header.checksum.fill(b' ');
     let sum: u32 = header.as_bytes().iter().map(|&byte| u32::from(byte)).sum();
     header.checksum.copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    Ok(headers)
+}
+
+/// Returns the headers of a member, whose names were changed, with right checksums.
+pub(crate) fn renamed_headers(mut headers: Vec<u8>) -> Result<Vec<u8>, Error> {
+    let mut at = 0;
+    loop {
+        let rest = headers.get_mut(at..).unwrap_or(&mut []);
+        let Ok((header, _)) = Block::mut_from_prefix(rest) else {
+            return Err(Error::internal(internal!("the headers of a member lack its own")));
+        };
+        if !check_sum(header) {
+            set_checksum(header);
+        }
+        if !is_extension(header.type_flag) {
+            return Ok(headers);
+        }
+        let size = number(&header.size).and_then(|size| usize::try_from(size).ok());
+        let end = size.and_then(|size| at.checked_add(BLOCK)?.checked_add(size));
+        let end = end.and_then(|end| end.checked_next_multiple_of(BLOCK));
+        at = end.ok_or_else(|| Error::internal(internal!("an extended header has no end")))?;
+    }
+}
+
+/// Returns whether a header extends the header of the next member.
+fn is_extension(type_flag: u8) -> bool {
+    matches!(type_flag, b'L' | b'K' | b'x' | b'g' | b'X')
 }

@@ -16,6 +16,7 @@ use byte_parts::{ReadSeek, Source};
 
 use crate::codec::{Codec, Decoded, codec_error};
 use crate::error::{Error, ErrorKind, FindingKind};
+use crate::hash::HashedReader;
 use crate::limits::{Allowance, Options};
 use crate::member::Member;
 use crate::package::{PackageKind, sniff};
@@ -25,7 +26,7 @@ use crate::tar::TarReader;
 use crate::visitor::{Sink, Unchecked, Visitor};
 use crate::zip::{Zip, is_program};
 use compressed::kind_of_contents;
-use delivery::{Hashing, Watched, deliver, finish};
+use delivery::{Watched, deliver, finish};
 pub use zip::ZipWalker;
 
 /// Walks over all members of a package, and of packages in it, in the order of the file. Returns the kind of the
@@ -184,7 +185,8 @@ impl Walker {
         let Some(algorithm) = sink.begin(member) else {
             return self.enter(member, contents, place, sink);
         };
-        let mut hashed = Watched { reader: Hashing::new(contents, algorithm), has_failed: false };
+        let mut hashed =
+            Watched { reader: HashedReader::new(contents, algorithm), has_failed: false };
         self.enter(member, &mut hashed, place, sink)?;
         if hashed.has_failed {
             return Ok(());

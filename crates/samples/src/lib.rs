@@ -12,7 +12,7 @@
 //! | [`bits`] | LLVM bitcode, bit by bit |
 //! | [`bundle`], [`binary`], [`fatbin`], [`hcf`], [`sycl`] | containers of device code |
 //! | [`ar`] | archives |
-//! | `packages` (a feature) | wheels, zip, tar, deb, rpm, conda |
+//! | `packages`, `images` (a feature) | wheels, zip, tar, deb, rpm, conda; images of containers |
 //! | [`damage`] | copies of a file, cut short and changed |
 //! | [`table`] | numbers put into fields of a file, and the errors that follow, one row each |
 //! | [`faulty`] | streams that fail at any call, and what must hold then |
@@ -40,6 +40,8 @@ pub mod elf;
 pub mod fatbin;
 pub mod faulty;
 pub mod hcf;
+#[cfg(feature = "packages")]
+pub mod images;
 pub mod linked;
 pub mod linked_pe;
 #[cfg(feature = "packages")]

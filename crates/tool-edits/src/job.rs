@@ -51,8 +51,9 @@ pub(crate) enum Stage {
 /// The edit of one file, or of a package.
 pub(crate) struct Job<'e> {
     pub(crate) editor: &'e Editor<'e>,
+    pub(crate) lists: &'e Mutex<Lists>,
     pub(crate) listed: Listed<'e>,
-    loose: &'e LooseFiles,
+    pub(crate) loose: &'e LooseFiles,
     pub(crate) share: Share,
     /// The time of the edit.
     pub(crate) stage: Cell<Stage>,
@@ -72,6 +73,7 @@ impl<'e> Job<'e> {
     ) -> Self {
         Job {
             editor,
+            lists,
             listed: Listed::new(lists),
             loose,
             share,
@@ -163,12 +165,18 @@ impl<'e> Job<'e> {
     /// Edits a file, or the members of a package. A package has several threads, and what it holds, by itself.
     fn edit_any(&mut self, file: &Input) -> Edited {
         let editor = self.editor;
+        if let Some(edited) = self.edit_layout(file) {
+            return edited;
+        }
         let opened = file.open(editor.options.limits.max_input)?;
         if self.loose.fate(file) == Some(LooseFate::Untouched) {
             let row = FileRow::untouched(file.name(), opened.metadata().len());
             return Ok(vec![row.written(editor.options.output.dry_run, true)]);
         }
         self.most_held = editor.options.limits.held_of(opened.metadata().len());
+        if let Some(edited) = self.edit_archive(file, &opened) {
+            return edited;
+        }
         match Package::of(&opened) {
             Ok(Some(_)) if self.share.bytes.is_some() => Err(self.missed(Failure::NoCode)),
             Ok(Some(package)) if editor.images.files.is_empty() => {
@@ -182,6 +190,11 @@ impl<'e> Job<'e> {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.into()),
             _ => self.edit_file(file, opened).map(|row| vec![row]),
         }
+    }
+
+    /// Returns whether it failed, and may not with more than the share.
+    pub(crate) fn needs_more(&self) -> bool {
+        self.needs_more.get()
     }
 
     /// Opens a file that is edited.
@@ -374,7 +387,7 @@ impl<'e> Job<'e> {
     }
 
     /// Returns the same failure, which counts for nothing if there is only a share.
-    fn missed(&self, failure: Failure) -> Failure {
+    pub(crate) fn missed(&self, failure: Failure) -> Failure {
         self.needs_more.set(self.share.bytes.is_some());
         failure
     }

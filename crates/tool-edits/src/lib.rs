@@ -6,10 +6,12 @@
 #![forbid(unsafe_code)]
 
 mod editor;
+mod image;
 mod incoming;
 mod job;
 mod join;
 mod loose;
+mod members;
 mod new_images;
 mod options;
 mod package;

@@ -116,7 +116,7 @@ impl Databases<'_> {
     /// # Errors
     ///
     /// All would go, and that is not allowed.
-    fn thins(&self, place: &LoosePlace) -> Result<bool, String> {
+    pub(crate) fn thins(&self, place: &LoosePlace) -> Result<bool, String> {
         let (images, has) = (place.images(), place.has());
         let allow_missing = self.allow_missing || self.allow_other_gpus && place.is_of_vendor();
         match place.verdict(self.rule, allow_missing, self.allow_empty) {
@@ -136,7 +136,7 @@ impl Databases<'_> {
     }
 
     /// Returns whether an image goes from a place that is thinned, as [`database`](Self::database) does.
-    fn drops(&self, image: &LooseImage) -> bool {
+    pub(crate) fn drops(&self, image: &LooseImage) -> bool {
         !image.is_needed() && (!self.allow_other_gpus || image.is_of_vendor())
     }
 

@@ -10,13 +10,14 @@ use fat_edit::EditPlan;
 use fat_object::FileFormat;
 use gpu_packages::{
     Error, ErrorKind, Finding, NewContents, Original, PackageEdit, PackageForm, PackageKind,
-    Replacement, Rewrite, RewriteOptions, Rewritten, Unopened, Zip, ZipMember, changes_stream,
+    Replacement, Rewrite, RewriteOptions, Rewritten, Zip, ZipMember, changes_stream,
     rewrite_stream, stale_lists, verify,
 };
 
 use super::job::{Job, Stage};
-use super::report::{About, FileRow, Stays};
-use super::words::{allow, explain, left_alone, no_wheel, of_package as of};
+use super::members::Members;
+use super::report::{About, FileRow};
+use super::words::{allow, explain, no_wheel, of_package as of};
 use tool_inputs::inputs::Input;
 use tool_inputs::package::{HEAD, Package};
 use tool_kit::attributes;
@@ -40,28 +41,10 @@ struct Edited<'a> {
     members: Members,
     /// The names of loose images that are left out.
     loose: HashSet<Vec<u8>>,
-    /// `true` if a package without code for the targets stays, also if files in it could go.
-    shrinks: bool,
-}
-
-/// The members of a package, with what became of each.
-#[derive(Default)]
-struct Members {
-    rows: Vec<FileRow>,
-    complaints: Vec<String>,
-    /// `true` if a member could not be read or written.
-    has_failed: bool,
-    /// Members with code that no option selects, and the reasons for the first.
-    left: Vec<String>,
-    why: Vec<String>,
-    unopened: Unopened,
-    /// Changed files that the records of the package do not list.
-    unlisted: Vec<String>,
-    has_other_changes: bool,
 }
 
 /// The plan of a member, if it changes, with its row in the report.
-type Planned = Result<(Option<EditPlan>, FileRow), Failure>;
+pub(crate) type Planned = Result<(Option<EditPlan>, FileRow), Failure>;
 
 impl Job<'_> {
     /// Edits all members of a package, and writes it again. Files of kernel databases for other GPUs are left out.
@@ -87,7 +70,6 @@ impl Job<'_> {
             members: Members::default(),
             // Without databases nothing is left out.
             loose: loose.unwrap_or_else(HashSet::new),
-            shrinks: self.editor.shrinks.is_some(),
         };
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
@@ -96,11 +78,11 @@ impl Job<'_> {
             PackageForm::Stream(_) => None,
         };
         let seal = if replaces { self.unseal(&opened.file)? } else { None };
-        if replaces && edited.changes_some() {
+        if replaces && edited.members.changes_some() {
             warnings.extend(self.compare(named, &opened.file)?);
         }
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
-        let is_for_nothing = replaces && rewrite.is_some() && !edited.changes_some();
+        let is_for_nothing = replaces && rewrite.is_some() && !edited.members.changes_some();
         if dry_run && rewrite.is_none() {
             size = self.edit_stream(&mut edited, &mut Retried::Counted(0), replaces)?;
         } else if !dry_run && !is_for_nothing {
@@ -127,7 +109,7 @@ impl Job<'_> {
                 if replaces {
                     warnings.extend(attributes::hand_over(&opened.file, metadata, out)?);
                 }
-                if !replaces || !edited.changes_some() {
+                if !replaces || !edited.members.changes_some() {
                     return Ok(Ok(()));
                 }
                 let noted = match rewrite {
@@ -139,13 +121,13 @@ impl Job<'_> {
                     Ok(self.listed.note(named, Some(out))?)
                 }))
             })??;
-            if edited.changes_some() || !replaces {
+            if edited.members.changes_some() || !replaces {
                 outputs.commit()?;
                 self.listed.is_written();
                 warnings.extend(attributes::other_names(metadata).filter(|_| replaces));
             }
         }
-        let changed = edited.changes_some();
+        let changed = edited.members.changes_some();
         warnings.append(&mut edited.warnings);
         let mut notes = edited.notes();
         notes.extend(seal.filter(|_| changed));
@@ -183,7 +165,7 @@ impl Job<'_> {
         for (at, name) in postponed {
             self.put_zip_member(edited, &mut edit, (zip, at), &name)?;
         }
-        edited.check()?;
+        edited.members.check(self.editor.shrinks.is_some())?;
         let is_for_wheels = self.editor.is_for_wheels();
         match zip.kind() {
             PackageKind::Wheel => edited.members.unopened.lists.clear(),
@@ -218,7 +200,11 @@ impl Job<'_> {
         self.store_goes(database.as_ref(), &store)
     }
 
-    fn store_goes(&self, database: Option<&Database>, store: &Store) -> Result<bool, Failure> {
+    pub(crate) fn store_goes(
+        &self,
+        database: Option<&Database>,
+        store: &Store,
+    ) -> Result<bool, Failure> {
         let (Some(it), Some(database)) = (self.editor.databases, database) else {
             return Ok(false);
         };
@@ -237,7 +223,7 @@ impl Job<'_> {
         if matches!(contents, Err(Failure::Postponed)) {
             return Ok(true);
         }
-        if let Some(contents) = edited.settle(name, contents)? {
+        if let Some(contents) = edited.members.settle(name, contents)? {
             edit.replace(at, contents);
         }
         Ok(false)
@@ -263,7 +249,7 @@ impl Job<'_> {
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
             let faults = edit.faults(at, contents.finish());
             let warnings = allow(self.editor.options, &faults)?;
-            let new = self.plan_member(edited, name, &store).and_then(|(plan, row)| {
+            let new = self.plan_member_of(edited, name, &store).and_then(|(plan, row)| {
                 let new = plan.map(|plan| self.deflate(member, plan, &store)).transpose()?;
                 Ok((new, row))
             });
@@ -307,7 +293,7 @@ impl Job<'_> {
         Ok(new)
     }
 
-    fn store(
+    pub(crate) fn store(
         &self,
         head: &[u8],
         contents: &mut dyn Read,
@@ -321,10 +307,14 @@ impl Job<'_> {
         Ok(store)
     }
 
-    /// Plans the edit of a member. Nothing counts if more of it is needed than was kept.
-    fn plan_member(&self, edited: &Edited<'_>, name: &str, store: &Store) -> Planned {
-        let (output, name) =
-            (format!("{}:{name}", edited.target.display()), format!("{}:{name}", edited.name));
+    fn plan_member_of(&self, edited: &Edited<'_>, name: &str, store: &Store) -> Planned {
+        let output = format!("{}:{name}", edited.target.display());
+        self.plan_member((&format!("{}:{name}", edited.name), &output), store)
+    }
+
+    /// Plans the edit of a member with these names, before and after. Nothing counts if more of it is needed than was kept.
+    pub(crate) fn plan_member(&self, (name, output): (&str, &str), store: &Store) -> Planned {
+        let dry_run = self.editor.options.output.dry_run;
         let (contents, wishes, plan) = match self.plan(store.reader(), false) {
             Ok(planned) => planned,
             Err(failure @ Failure::NoCode) => return Err(failure),
@@ -332,13 +322,13 @@ impl Job<'_> {
                 return Err(Failure::Postponed);
             }
             Err(failure) => {
-                let row = self.staying(&name, (store.reader(), store.size()), failure)?;
-                return Ok((None, row.of_package(edited.dry_run)));
+                let row = self.staying(name, (store.reader(), store.size()), failure)?;
+                return Ok((None, row.of_package(dry_run)));
             }
         };
-        let names = (&*name, Path::new(&output));
+        let names = (name, Path::new(output));
         let row = FileRow::new(names, &contents, &plan, &wishes, self.editor.shrinks);
-        Ok((Some(plan).filter(|plan| !plan.is_unchanged()), row.of_package(edited.dry_run)))
+        Ok((Some(plan).filter(|plan| !plan.is_unchanged()), row.of_package(dry_run)))
     }
 
     /// Edits the members of a tar file or a Debian package. Returns the size of the new one, which is not written if it would replace
@@ -427,15 +417,16 @@ impl Job<'_> {
                 if !is_about {
                     return Ok(Replacement::unchanged(store.size(), StoreReader::new(store)));
                 }
-                let planned = self.plan_member(edited, &name, &store);
+                let planned = self.plan_member_of(edited, &name, &store);
                 is_too_small |= store.was_too_small();
                 if is_too_small {
                     return Err(TOO_SMALL.to_owned().into());
                 }
-                let plan = edited.settle(&name, planned.map(Some))?.and_then(|(plan, row)| {
-                    edited.members.rows.push(row);
-                    plan
-                });
+                let plan =
+                    edited.members.settle(&name, planned.map(Some))?.and_then(|(plan, row)| {
+                        edited.members.rows.push(row);
+                        plan
+                    });
                 // One that stays must be there as a whole.
                 is_too_small |= is_written && plan.is_none() && store.has_holes();
                 if is_too_small || !edited.members.complaints.is_empty() {
@@ -472,7 +463,7 @@ impl Job<'_> {
         if is_too_small || status.as_ref().is_some_and(|(store, _)| store.was_too_small()) {
             return Ok(None);
         }
-        edited.check_complaints()?;
+        edited.members.check_complaints()?;
         if let Some(error) = status.and_then(|(_, status)| status.take_error()) {
             return Err(explain(&error, self.editor.images));
         }
@@ -484,14 +475,14 @@ impl Job<'_> {
             Err(false) => None,
             Ok(rewritten) => Some(rewritten),
         };
-        edited.check()?;
+        edited.members.check(self.editor.shrinks.is_some())?;
         edited.members.unlisted.extend(rewritten.iter().flat_map(Rewritten::unlisted).map(text));
         Ok(Some(rewritten.is_some()))
     }
 }
 
 /// Makes the new bytes of a member while they are read.
-fn new_bytes(plan: EditPlan, store: Arc<Store>) -> io::Result<Piped<fat_edit::Error>> {
+pub(crate) fn new_bytes(plan: EditPlan, store: Arc<Store>) -> io::Result<Piped<fat_edit::Error>> {
     Piped::start("edit", move |out| plan.write(store.reader(), out))
 }
 
@@ -524,79 +515,10 @@ impl Edited<'_> {
         self.members.rows.push(row.of_package(self.dry_run));
     }
 
-    /// Returns the new contents of a member, and remembers why others have none.
-    fn settle<T>(
-        &mut self,
-        name: &str,
-        new: Result<Option<T>, Failure>,
-    ) -> Result<Option<T>, Failure> {
-        match new {
-            Ok(new) => return Ok(new),
-            Err(Failure::NoCode) => {}
-            Err(Failure::NotConcerned(why)) => {
-                if self.members.left.is_empty() {
-                    self.members.why = why.iter().map(|text| format!(":{name}: {text}")).collect();
-                }
-                self.members.left.push(name.to_owned());
-            }
-            Err(failure) => {
-                self.members.has_failed |= !matches!(failure, Failure::Refused(_));
-                let all = failure.complaints()?;
-                self.members.complaints.extend(all.iter().map(|text| format!(":{name}: {text}")));
-            }
-        }
-        Ok(None)
-    }
-
-    fn check_complaints(&mut self) -> Result<(), Failure> {
-        if self.members.complaints.is_empty() {
-            Ok(())
-        } else {
-            let complaints = std::mem::take(&mut self.members.complaints);
-            let has_failed = self.members.has_failed;
-            Err(if has_failed { complaints.into() } else { Failure::Refused(complaints) })
-        }
-    }
-
-    /// Returns the reason why there is no new package.
-    fn check(&mut self) -> Result<(), Failure> {
-        self.check_complaints()?;
-        let shrinks = self.shrinks;
-        let is_concerned = |row: &FileRow| match &row.tally {
-            tally if shrinks => tally.kept.total() > 0 || tally.unserved > 0,
-            _ => !matches!(row.stays, Stays::Unconcerned),
-        };
-        if self.members.rows.iter().any(is_concerned) {
-            return Ok(());
-        }
-        if !self.members.left.is_empty() || !self.members.rows.is_empty() {
-            return Err(Failure::NotConcerned(std::mem::take(&mut self.members.why)));
-        }
-        let Unopened { packages, compressed, .. } = &self.members.unopened;
-        let inner: Vec<&String> = packages.iter().chain(compressed).collect();
-        Err(if inner.is_empty() {
-            Failure::NoCode
-        } else {
-            let inner = few(inner);
-            Failure::refused(format!(
-                "no device code, unless in packages in it, which are not changed: {inner}"
-            ))
-        })
-    }
-
-    fn changes_some(&self) -> bool {
-        self.members.has_other_changes || self.members.rows.iter().any(|row| row.changed)
-    }
-
     fn notes(&self) -> Vec<String> {
-        let Members { left, unopened, unlisted, .. } = &self.members;
-        let of = |text: &str, names: &[String]| {
-            (!names.is_empty()).then(|| format!("{text}: {}", few(names)))
-        };
-        let left = (!left.is_empty()).then(|| left_alone(left));
-        let packages = of("packages in it are not looked into", &unopened.packages);
-        let unlisted = of("its records do not list", unlisted);
-        [left, packages, unlisted, self.stale()].into_iter().flatten().collect()
+        let mut notes = self.members.notes();
+        notes.extend(self.stale());
+        notes
     }
 
     /// Returns the note about lists of installed Python packages that have changed files.
@@ -609,6 +531,6 @@ impl Edited<'_> {
     }
 }
 
-fn text(name: &[u8]) -> String {
+pub(crate) fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }

@@ -116,7 +116,16 @@ pub(crate) enum About {
     #[default]
     File,
     Member,
+    /// A layer of an image, whose bytes are those of the image.
+    Layer,
     Package,
+}
+
+impl About {
+    /// Returns whether sizes of the row are part of those of another.
+    pub(crate) fn is_part(self) -> bool {
+        matches!(self, About::Member | About::Layer)
+    }
 }
 
 /// Images before and after, of one target. Sizes are without compression.
@@ -215,6 +224,23 @@ impl FileRow {
         FileRow { file, output, size_before, size_after, tally, stays, ..FileRow::default() }
     }
 
+    /// Returns the row of the file if it stays as it is, for this reason.
+    pub(crate) fn unchanged(mut self, why: String) -> Self {
+        self.tally.stuck += std::mem::take(&mut self.tally.removed);
+        self.tally.unserved = 0;
+        FileRow {
+            file: self.file,
+            output: self.output,
+            dry_run: self.dry_run,
+            size_before: self.size_before,
+            size_after: self.size_before,
+            about: self.about,
+            tally: self.tally,
+            stays: Stays::Refused(why),
+            ..FileRow::default()
+        }
+    }
+
     /// Returns the row of a file of this many bytes that is deleted.
     pub(crate) fn deleted(file: &str, size_before: u64) -> Self {
         let (file, output) = (file.to_owned(), file.to_owned());
@@ -245,8 +271,16 @@ impl FileRow {
 
     /// Returns the name of a member in the package of this name.
     fn member_of(&self, package: &str) -> Option<&str> {
-        let member = self.file.strip_prefix(package)?.strip_prefix(':')?;
-        (self.about == About::Member).then_some(member)
+        // A directory may be named with a slash at its end.
+        let package = package.trim_end_matches(['/', '\\']);
+        let member = self.file.strip_prefix(package)?.strip_prefix([':', '/', '\\'])?;
+        self.about.is_part().then_some(member)
+    }
+
+    /// Returns the name of a member in one of the layers of an image, which a table above names, or in a package.
+    fn name_in(&self, package: &FileRow, layers: &[&FileRow]) -> Option<&str> {
+        let in_layer = layers.iter().find_map(|layer| self.member_of(&layer.file));
+        in_layer.or_else(|| self.member_of(&package.file))
     }
 
     /// Says that the file is a member of a package.
@@ -357,11 +391,12 @@ fn print_heading(out: &mut Out<'_>, row: &FileRow) -> io::Result<()> {
 /// Prints a line for each file that changes, and the total: below each package its members.
 pub(crate) fn print_files(rows: &[FileRow]) -> io::Result<()> {
     let is_whole = |row: &&FileRow| row.about == About::Package;
-    let changed = rows.iter().filter(|row| row.changed);
+    let changed = rows.iter().filter(|row| row.changed && row.about != About::Layer);
     let (packages, mut changed): (Vec<&FileRow>, Vec<&FileRow>) = changed.partition(is_whole);
     if changed.is_empty() && packages.is_empty() {
         if !rows.is_empty() {
-            let files = rows.iter().filter(|row| !is_whole(row)).count();
+            let is_file = |row: &&FileRow| !is_whole(row) && row.about != About::Layer;
+            let files = rows.iter().filter(is_file).count();
             messages::note(&format_args!("nothing to do in {}", style::files(files)));
         }
         return Ok(());
@@ -373,13 +408,47 @@ pub(crate) fn print_files(rows: &[FileRow]) -> io::Result<()> {
         let members: Vec<&FileRow> = members.collect();
         separate(&mut out, &mut blocks)?;
         print_heading(&mut out, package)?;
-        print_table(&mut out, &members, "  ", &|row| row.member_of(&package.file))?;
+        let is_layer =
+            |row: &&FileRow| row.about == About::Layer && row.member_of(&package.file).is_some();
+        let layers: Vec<&FileRow> = rows.iter().filter(is_layer).collect();
+        print_layers(&mut out, &layers, &members, package)?;
+        print_table(&mut out, &members, "  ", &|row| row.name_in(package, &layers))?;
     }
     if !changed.is_empty() {
         separate(&mut out, &mut blocks)?;
         print_table(&mut out, &changed, "", &|_| None)?;
     }
     out.flush()
+}
+
+/// Prints a table of the layers of an image that change, and of all others together.
+fn print_layers(
+    out: &mut Out<'_>,
+    layers: &[&FileRow],
+    members: &[&FileRow],
+    image: &FileRow,
+) -> io::Result<()> {
+    if layers.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::default().texts(["LAYER"]).shrinks();
+    table = table.numbers(["FILES", "BEFORE", "AFTER", "RATIO"]);
+    let mut add = |name: &str, files: String, rows: &[&FileRow]| {
+        let [before, after] = sum(rows);
+        let ratio = style::percent(after, before);
+        table.row(&[name.to_owned(), files, style::size(before), style::size(after), ratio]);
+    };
+    let (changed, others): (Vec<&FileRow>, Vec<&FileRow>) =
+        layers.iter().partition(|layer| layer.changed);
+    for layer in changed {
+        let files = members.iter().filter(|row| row.member_of(&layer.file).is_some()).count();
+        add(layer.member_of(&image.file).unwrap_or(&layer.file), files.to_string(), &[layer]);
+    }
+    if !others.is_empty() {
+        let noun = if others.len() == 1 { "other layer" } else { "other layers" };
+        add(&format!("{} {noun}", others.len()), "0".to_owned(), &others);
+    }
+    table.print(out, "  ", style::terminal_width())
 }
 
 /// Prints a table of files, by the names that they have there.
@@ -410,12 +479,13 @@ fn print_table<'r>(
 /// Prints what compression saves in total, unless the sizes of the only file are above, and what must be able to read the files then.
 pub(crate) fn print_saved(rows: &[FileRow], is_alone: bool) -> io::Result<()> {
     let changed = || rows.iter().filter(|row| row.changed);
-    let wholes: Vec<_> = changed().filter(|row| row.about != About::Member).collect();
+    let wholes: Vec<_> = changed().filter(|row| !row.about.is_part()).collect();
     if wholes.is_empty() {
         return Ok(());
     }
     let files = |is: &dyn Fn(&FileRow) -> bool| {
-        style::files(changed().filter(|row| row.about != About::Package && is(row)).count())
+        let is_file = |row: &&FileRow| matches!(row.about, About::File | About::Member);
+        style::files(changed().filter(is_file).filter(|row| is(row)).count())
     };
     let (would, need) = if wholes.iter().any(|row| row.dry_run) {
         ("would be ", "would need")

@@ -169,7 +169,7 @@ impl Reporter for SizeReport {
     fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()> {
         match edited {
             Ok(rows) => {
-                let wholes = rows.iter().filter(|row| row.about != About::Member);
+                let wholes = rows.iter().filter(|row| !row.about.is_part());
                 for row in wholes {
                     self.size = self.size.and_then(|size| size.checked_add(row.size_after));
                 }

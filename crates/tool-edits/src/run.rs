@@ -5,6 +5,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use super::editor::Editor;
+use super::image::is_layout;
 use super::job::{Job, Stage, Step};
 use super::loose::LooseFiles;
 use super::reporter::{FullReport, Reporter};
@@ -26,7 +27,7 @@ impl Editor<'_> {
     /// files that are deleted come last.
     pub fn run_with(self, reporter: &mut dyn Reporter) -> io::Result<Outcome> {
         let named = wildcards::expanded(self.files);
-        let inputs = Inputs::find(&named);
+        let inputs = Inputs::find_with(&named, &is_layout);
         let files = inputs.files();
         if let Some(fault) = self.options.output.fault(&named) {
             tool_kit::arguments::usage(fault);

@@ -75,6 +75,10 @@ impl<'a> ShortReport<'a> {
     }
 
     fn add(&mut self, path: &Path, row: FileRow) {
+        if row.about == About::Layer {
+            self.rows.extend(Some(row).filter(|_| !self.options.output.format.is_text()));
+            return;
+        }
         let shrunk = &mut self.shrunk;
         let linked = self.links.get(path).filter(|_| row.about != About::Member);
         let linked = linked.and_then(|file| self.linked.get_mut(file));
@@ -153,7 +157,7 @@ impl Reporter for ShortReport<'_> {
             Ok(rows) => {
                 let is_sized = !file.is_named() || metadata(file).is_some();
                 for row in rows {
-                    if !is_sized && row.about != About::Member {
+                    if !is_sized && !row.about.is_part() {
                         self.shrunk.add_file(row.size_before);
                     }
                     self.add(file.path(), row);

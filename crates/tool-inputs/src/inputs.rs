@@ -47,6 +47,11 @@ impl Inputs {
     ///
     /// Links below a directory are not followed: what they lead to is looked into where it lies, if it lies there.
     pub fn find(arguments: &[PathBuf]) -> Self {
+        Inputs::find_with(arguments, &|_| false)
+    }
+
+    /// Finds files as [`find`](Self::find) does. Named directories that `is_whole` tells by their paths are one input each.
+    pub fn find_with(arguments: &[PathBuf], is_whole: &dyn Fn(&Path) -> bool) -> Self {
         let mut found = Inputs {
             files: Vec::new(),
             directories: Vec::new(),
@@ -56,7 +61,7 @@ impl Inputs {
         };
         for (root, path) in wildcards::expanded(arguments).iter().enumerate() {
             match fs::metadata(path) {
-                Ok(data) if data.is_dir() && path.as_os_str() != "-" => {
+                Ok(data) if data.is_dir() && path.as_os_str() != "-" && !is_whole(path) => {
                     found.directories.push((root, input::display(path)));
                     match Held::open(path) {
                         Ok(held) => found.add_all_below(root, held),

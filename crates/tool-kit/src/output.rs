@@ -350,6 +350,22 @@ impl Outputs {
         directory.create_unnamed(mode)
     }
 
+    /// Gives a file that was written, and waits for the others, another name in its directory.
+    ///
+    /// # Errors
+    ///
+    /// There is something of this name already, or none was written of the old name.
+    pub fn rename(&mut self, old: &Name, new: &Name) -> io::Result<()> {
+        let (from, to) = (old.place()?, new.place()?);
+        let path = new.path();
+        if to.existing.is_some() || self.files.contains_key(&to.key()) {
+            return Err(at(&path, &io::ErrorKind::AlreadyExists.into()));
+        }
+        let output = self.files.remove(&from.key()).ok_or(io::ErrorKind::NotFound)?;
+        self.files.insert(to.key(), Output { path, ..output });
+        Ok(())
+    }
+
     /// Writes files that are each this part of `input`, several at the same time. All of them must [appear
     /// late](Self::appears_late).
     ///

@@ -5,11 +5,9 @@ use std::io::{self, Read};
 
 use super::PackagePlace;
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
-use crate::hash::{Algorithm, Hash, Hasher};
 use crate::member::{Member, MemberKind};
 use crate::names::Names;
 use crate::path::{MemberPath, Shown, unsafe_name};
-use crate::reading::given;
 use crate::visitor::Sink;
 
 /// Hands a member to the sink, after bytes that were read already.
@@ -79,32 +77,6 @@ impl CheckedNames {
         let error = Error::at(ErrorKind::Malformed, member.offset, text);
         let (path, kind) = (path.clone(), FindingKind::Duplicate);
         sink.finding(Finding { path, kind, error });
-    }
-}
-
-/// A reader that hashes what passes.
-pub(super) struct Hashing<R> {
-    reader: R,
-    hasher: Hasher,
-    size: u64,
-}
-
-impl<R> Hashing<R> {
-    pub(super) fn new(reader: R, algorithm: Algorithm) -> Self {
-        Hashing { reader, hasher: Hasher::new(algorithm), size: 0 }
-    }
-
-    pub(super) fn finish(self) -> (u64, Hash) {
-        (self.size, self.hasher.finish())
-    }
-}
-
-impl<R: Read> Read for Hashing<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buf)?;
-        self.hasher.update(given(buf, read)?);
-        self.size += read as u64;
-        Ok(read)
     }
 }
 

@@ -13,6 +13,7 @@ mod change;
 mod compression;
 mod faults;
 mod hostile;
+mod images;
 mod installers;
 mod new;
 mod peers;

@@ -1,3 +1,4 @@
+use std::io::ErrorKind::{AlreadyExists, NotFound};
 use std::io::Write;
 
 use super::*;
@@ -53,6 +54,27 @@ fn nothing_appears_before_commit_or_after_failure() {
     outputs.commit().unwrap();
     assert_eq!(fs::read(b).unwrap(), b"two");
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 2);
+}
+
+#[test]
+fn files_get_other_names_before_they_appear() {
+    let place = tempfile::tempdir().unwrap();
+    let name = |name: &str| Name::Typed(place.path().join(name));
+    for always_named in [false, true] {
+        let new = if always_named { "b" } else { "a" };
+        let mut outputs = Outputs::default();
+        outputs.always_named = always_named;
+        write(&mut outputs, &place.path().join("for now"), "text");
+        outputs.rename(&name("for now"), &name(new)).unwrap();
+        assert_eq!(outputs.rename(&name("for now"), &name("c")).unwrap_err().kind(), NotFound);
+        write(&mut outputs, &place.path().join("for now"), "other");
+        let taken = outputs.rename(&name("for now"), &name(new)).unwrap_err();
+        assert_eq!(taken.kind(), AlreadyExists);
+        outputs.rename(&name("for now"), &name(&format!("{new}2"))).unwrap();
+        outputs.commit().unwrap();
+        assert_eq!(fs::read(place.path().join(new)).unwrap(), b"text");
+    }
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 4);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use samples::ar;
 use samples::bundle::{self, GFX1100};
+use samples::images::{self, Layer, Packed};
 
 use crate::common::machine::{stops_while_writing, wait_for};
 use crate::common::{data, new_command};
@@ -53,6 +54,7 @@ pub static WRITERS: &[Writer] = &[
     writer(OFFLOAD, "thin four -o OUT --keep gfx1100", "four"),
     writer(OFFLOAD, "shrink four -o OUT --gpu gfx1100", "four"),
     writer(OFFLOAD, "thin four.ccob -o OUT --keep gfx1100", "four.ccob"),
+    writer(OFFLOAD, "thin image.tar -o OUT --keep gfx1100", "image.tar"),
     writer(OFFLOAD, "remove four -o OUT --id HIP-gfx1100", "four"),
     writer(OFFLOAD, "replace four -o OUT HIP-gfx1100=new", "four"),
     writer(OFFLOAD, "add four -o OUT --any-image HIP-gfx1201=new", "four"),
@@ -185,6 +187,10 @@ impl Inputs {
             let done = inputs.run(&words(OFFLOAD, args, ["", ""]));
             assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         }
+        let four = fs::read(inputs.path("four")).unwrap();
+        let layer = Layer::new(&[("lib/four", &four)], Packed::Gzip);
+        let image = images::archive(&images::layout(&[layer]));
+        fs::write(inputs.path("image.tar"), image).unwrap();
         fs::remove_dir_all(inputs.path("images")).unwrap();
         fs::rename(inputs.path(".kpack/g_gfx1100.kpack"), inputs.path("g.kpack")).unwrap();
         fs::remove_dir(inputs.path(".kpack")).unwrap();

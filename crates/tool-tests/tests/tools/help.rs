@@ -181,6 +181,7 @@ mod runs {
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
 
+    use samples::images::{self, Layer, Packed};
     use samples::packages;
 
     use super::{commands, examples, help};
@@ -231,6 +232,9 @@ mod runs {
             }
             fs::copy(at("libfoo.so"), at("env/lib/python3.11/site-packages/libfoo.so")).unwrap();
             fs::write(at("foo-1.0-py3-none-any.whl"), wheel()).unwrap();
+            let library = fs::read(data("hip-two-units.so")).unwrap();
+            let layer = Layer::new(&[("usr/lib/libfoo.so", &library)], Packed::Plain);
+            fs::write(at("image.tar"), images::docker_archive(&[layer])).unwrap();
             place.offload(&["decompress", "kernels.ccob", "-o", "kernels.hipfb"]);
             for (name, gpu) in [("gfx906", "gfx906"), ("gfx1100", "gfx1100")] {
                 let id = format!("hipv4-amdgcn-amd-amdhsa--{gpu}={name}.hsaco");

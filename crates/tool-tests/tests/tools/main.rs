@@ -48,6 +48,7 @@ mod golden;
 mod help;
 mod hip_fatbin;
 mod hostile_files;
+mod images;
 #[cfg(unix)]
 mod limits;
 #[cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]

@@ -1,0 +1,190 @@
+//! Archives of images: tar files without compression, whose members are named by hashes.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+
+use byte_parts::ReadSeek;
+
+use crate::error::{Error, ErrorKind};
+use crate::path::{Shown, without_dot};
+use crate::reading::Raw;
+use crate::tar::{TarKind, TarMember, TarReader, headers_with_size, padding, renamed_headers};
+
+use super::rewritten::ChangedImages;
+
+/// The places of the files in an archive.
+#[derive(Clone, Debug)]
+pub struct ImageArchive {
+    files: BTreeMap<String, Place>,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    File(Range<u64>),
+    /// The name that a link leads to.
+    Link(String),
+}
+
+/// The most bytes of names of an archive.
+const MAX_NAMES: usize = 64 << 20;
+
+/// New contents of a file in an archive.
+pub struct NewFile<'r> {
+    size: u64,
+    contents: Box<dyn Read + 'r>,
+}
+
+impl std::fmt::Debug for NewFile<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NewFile").field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
+impl<'r> NewFile<'r> {
+    /// Returns new contents of this size.
+    pub fn new(size: u64, contents: impl Read + 'r) -> Self {
+        NewFile { size, contents: Box::new(contents) }
+    }
+}
+
+impl ImageArchive {
+    /// Reads the headers of a tar file that is not compressed; `None` if it is not an archive of images: it lacks
+    /// `index.json` and `manifest.json`.
+    ///
+    /// # Errors
+    ///
+    /// Faults of the tar file; [`Limit`](ErrorKind::Limit) for more than 64 MiB of names; errors of the reader.
+    pub fn read(mut reader: impl ReadSeek) -> Result<Option<Self>, Error> {
+        let len = reader.seek(SeekFrom::End(0))?;
+        reader.seek(SeekFrom::Start(0))?;
+        let mut tar = TarReader::with_skip(Raw::new(reader, len), Raw::skip);
+        let (mut files, mut room) = (BTreeMap::new(), MAX_NAMES);
+        while let Some(member) = tar.next_member()? {
+            let name = String::from_utf8_lossy(without_dot(member.name())).into_owned();
+            let held = name.len() + member.link().len() + 64;
+            room = room.checked_sub(held).ok_or_else(|| {
+                let text = format!("an archive exceeds the limit of {MAX_NAMES} bytes of names");
+                Error::new(ErrorKind::Limit, text)
+            })?;
+            let place = match member.kind() {
+                TarKind::File if !member.is_sparse => Place::File(tar.contents()),
+                TarKind::Symlink => {
+                    let target = String::from_utf8_lossy(member.link()).into_owned();
+                    Place::Link(beside(&name, &target))
+                }
+                TarKind::HardLink => {
+                    let target = String::from_utf8_lossy(without_dot(member.link())).into_owned();
+                    Place::Link(target)
+                }
+                _ => continue,
+            };
+            files.insert(name, place);
+        }
+        let is_one = files.contains_key("index.json") || files.contains_key("manifest.json");
+        Ok(is_one.then_some(ImageArchive { files }))
+    }
+
+    /// Returns the place of a file in the archive. Links are followed.
+    #[must_use]
+    pub fn place(&self, name: &str) -> Option<Range<u64>> {
+        match self.files.get(&self.resolve(name))? {
+            Place::File(place) => Some(place.clone()),
+            Place::Link(_) => None,
+        }
+    }
+
+    /// Returns the name of the file that a name leads to, by links.
+    #[must_use]
+    pub fn resolve(&self, name: &str) -> String {
+        let mut name = name;
+        for _ in 0..8 {
+            match self.files.get(name) {
+                Some(Place::Link(target)) => name = target,
+                _ => break,
+            }
+        }
+        name.to_owned()
+    }
+
+    /// Writes an archive again, with the changes of its images. `layer` gives the new contents of a layer by the old name of its
+    /// file; all else stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// Faults of the tar file, new contents of another size than was said, and errors of `layer`, the reader and the writer.
+    pub fn rewrite<'r>(
+        mut old: impl Read + Seek,
+        mut new: impl Write,
+        changed: &ChangedImages,
+        mut layer: impl FnMut(&str) -> Result<Option<NewFile<'r>>, Error>,
+    ) -> Result<(), Error> {
+        // A file that became shorter is an error.
+        let len = old.seek(SeekFrom::End(0))?;
+        old.seek(SeekFrom::Start(0))?;
+        let mut tar = TarReader::new(Raw::new(old, len));
+        let mut written = HashSet::new();
+        while let Some(mut member) = tar.next_member()? {
+            let name = String::from_utf8_lossy(without_dot(member.name())).into_owned();
+            if changed.is_dropped(&name) {
+                continue;
+            }
+            let is_file = member.kind() == TarKind::File;
+            let file = match changed.document(&name).filter(|_| is_file) {
+                Some(text) => Some(NewFile::new(text.len() as u64, text)),
+                None if is_file => layer(&name)?,
+                None => None,
+            };
+            // Layers that differed in what was changed may be equal now.
+            if file.is_some() && !written.insert(changed.name(&name)) {
+                continue;
+            }
+            member.headers = renamed(&member, changed)?;
+            let Some(NewFile { size, contents }) = file else {
+                new.write_all(&member.headers)?;
+                write(&mut tar, member.stored, &name, &mut new)?;
+                continue;
+            };
+            new.write_all(&headers_with_size(&member, size)?)?;
+            write(contents, size, &name, &mut new)?;
+        }
+        let (end, mut rest) = tar.into_rest();
+        new.write_all(&end)?;
+        io::copy(&mut rest, &mut new)?;
+        new.flush()?;
+        Ok(())
+    }
+}
+
+fn write(contents: impl Read, size: u64, name: &str, out: &mut impl Write) -> Result<(), Error> {
+    let written = io::copy(&mut contents.take(size), out)?;
+    if written != size {
+        let text = format!("contents: expected {size} bytes, found {written}");
+        return Err(Error::new(ErrorKind::Truncated, text).while_reading(Shown(name.as_bytes())));
+    }
+    io::copy(&mut io::repeat(0).take(padding(size)), out)?;
+    Ok(())
+}
+
+/// Returns the headers of a member with new hashes in names.
+fn renamed(member: &TarMember, changed: &ChangedImages) -> Result<Vec<u8>, Error> {
+    let headers = changed.renamed(&member.headers);
+    if headers == member.headers { Ok(headers) } else { renamed_headers(headers) }
+}
+
+/// Returns the name that a symbolic link at a name leads to.
+fn beside(name: &str, target: &str) -> String {
+    let mut names: Vec<&str> = name.split('/').collect();
+    names.pop();
+    if target.starts_with('/') {
+        names.clear();
+    }
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = names.pop(),
+            part => names.push(part),
+        }
+    }
+    names.join("/")
+}

@@ -1,0 +1,444 @@
+//! The documents and layers of the images in a layout or an archive.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+
+use crate::error::{Error, ErrorKind, Finding, FindingKind};
+use crate::hash::{Algorithm, Hash};
+use crate::path::MemberPath;
+
+use super::document::{
+    Descriptor, Document, Role, is_config, is_index, is_layer, is_manifest, malformed, parse_digest,
+};
+use super::json::{Json, Node};
+
+/// The most bytes of a document, as registries and runtimes have it.
+const MAX_DOCUMENT: u64 = 4 << 20;
+/// The most documents.
+const MAX_DOCUMENTS: usize = 10_000;
+/// The most indexes in each other.
+const MAX_DEPTH: usize = 8;
+
+/// The files of a layout or of an archive, by their names in it, such as `blobs/sha256/4f1c...`.
+pub trait ImageFiles {
+    /// Returns the size of a file in bytes; `None` if there is none of this name. Links in an archive are followed.
+    fn size(&self, name: &str) -> Option<u64>;
+
+    /// Reads a file of at most `most` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Errors of reading; [`Limit`](ErrorKind::Limit) for a larger file.
+    fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, Error>;
+
+    /// Returns the name of the file that a name leads to, by links.
+    fn resolve(&self, name: &str) -> String {
+        name.to_owned()
+    }
+}
+
+/// The images of an OCI layout, an OCI archive or an archive of `docker save`: documents and layers.
+///
+/// A change goes through four steps: [`ImageLayer::read`] for each layer, [`Images::view`] and [`Images::change_lists`],
+/// [`ImageLayer::rewrite`] for each layer that changes, [`Images::replace_layers`].
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use gpu_packages::{Error, ImageFiles, Images};
+///
+/// struct Files(BTreeMap<&'static str, &'static str>);
+///
+/// impl ImageFiles for Files {
+///     fn size(&self, name: &str) -> Option<u64> {
+///         Some(self.0.get(name)?.len() as u64)
+///     }
+///
+///     fn read(&self, name: &str, _: u64) -> Result<Vec<u8>, Error> {
+///         self.0.get(name).map(|text| text.as_bytes().to_vec()).ok_or(Error::refused("it is not there"))
+///     }
+/// }
+///
+/// let version = ("oci-layout", r#"{"imageLayoutVersion": "1.0.0"}"#);
+/// let files = Files(BTreeMap::from([version, ("index.json", r#"{"manifests": []}"#)]));
+/// let images = Images::read(&files)?.ok_or("it is a layout")?;
+/// assert_eq!((images.layers().len(), images.images().len()), (0, 0));
+/// assert!(Images::read(&Files(BTreeMap::new()))?.is_none());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Images {
+    pub(super) documents: Vec<Document>,
+    pub(super) layers: Vec<ImageLayer>,
+    pub(super) images: Vec<Image>,
+    findings: Vec<Finding>,
+    notes: Vec<String>,
+}
+
+/// A layer of images.
+#[derive(Clone, Debug)]
+pub struct ImageLayer {
+    pub(super) file: String,
+    pub(super) digest: Option<Hash>,
+    pub(super) size: Option<u64>,
+    pub(super) diff_id: Option<Hash>,
+}
+
+/// An image: its layers, from the lowest.
+#[derive(Clone, Debug)]
+pub(super) struct Image {
+    pub(super) config: usize,
+    pub(super) layers: Vec<usize>,
+}
+
+impl fmt::Debug for Images {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Images")
+            .field("documents", &self.documents.len())
+            .field("layers", &self.layers.len())
+            .field("images", &self.images.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ImageLayer {
+    /// Returns the name of its file.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Returns the hash of its file, if a manifest has it.
+    #[must_use]
+    pub fn digest(&self) -> Option<&Hash> {
+        self.digest.as_ref()
+    }
+
+    /// Returns the hash of its tar file without compression, as the configuration has it.
+    #[must_use]
+    pub fn diff_id(&self) -> Option<&Hash> {
+        self.diff_id.as_ref()
+    }
+}
+
+impl Images {
+    /// Reads the documents of images; `None` if they lack `oci-layout` with `index.json`, and the `manifest.json` of
+    /// `docker save`.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](ErrorKind::Malformed) documents, [`Unsupported`](ErrorKind::Unsupported) digests and formats,
+    /// [`Limit`](ErrorKind::Limit) for documents of more than 4 MiB, more than 10 000 of them or indexes in more than 8 others,
+    /// and errors of the files.
+    pub fn read(files: &dyn ImageFiles) -> Result<Option<Self>, Error> {
+        let has_layout = files.size("oci-layout").is_some() && files.size("index.json").is_some();
+        let has_manifest = files.size("manifest.json").is_some();
+        let mut reader = Reader { files, images: Images::new(), by_file: HashMap::new() };
+        if has_layout {
+            reader.read_version()?;
+            reader.index("index.json", None, 0)?;
+        }
+        if has_manifest && !reader.docker_manifest(has_layout)? {
+            return Ok(None);
+        }
+        Ok((has_layout || has_manifest).then_some(reader.images))
+    }
+
+    fn new() -> Self {
+        Images {
+            documents: Vec::new(),
+            layers: Vec::new(),
+            images: Vec::new(),
+            findings: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Returns the layers, each once.
+    #[must_use]
+    pub fn layers(&self) -> &[ImageLayer] {
+        &self.layers
+    }
+
+    /// Returns the numbers of the layers of each image, from the lowest.
+    pub fn images(&self) -> impl ExactSizeIterator<Item = &[usize]> {
+        self.images.iter().map(|image| &image.layers[..])
+    }
+
+    /// Returns documents that differ from their hash or size.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Returns what is not looked into, and why.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+struct Reader<'f> {
+    files: &'f dyn ImageFiles,
+    images: Images,
+    /// Documents by the names of their files.
+    by_file: HashMap<String, usize>,
+}
+
+impl Reader<'_> {
+    fn read_version(&mut self) -> Result<(), Error> {
+        let (json, _) = self.json("oci-layout", None)?;
+        match json.root.get("imageLayoutVersion").and_then(Node::text) {
+            Some("1.0.0") => Ok(()),
+            found => {
+                let found = found.unwrap_or("none");
+                let text = format!("oci-layout: imageLayoutVersion: expected 1.0.0, found {found}");
+                Err(Error::new(ErrorKind::Unsupported, text))
+            }
+        }
+    }
+
+    /// Reads a file, and compares it with what is expected.
+    fn json(
+        &mut self,
+        file: &str,
+        expected: Option<&Descriptor<'_>>,
+    ) -> Result<(Json, Hash), Error> {
+        let of_file = |error: Error| error.while_reading(file);
+        if self.images.documents.len() >= MAX_DOCUMENTS {
+            let text = format!("an image exceeds the limit of {MAX_DOCUMENTS} documents");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        let text = self.files.read(file, MAX_DOCUMENT).map_err(of_file)?;
+        let (hash, size) = (Hash::of(Algorithm::Sha256, &text), text.len() as u64);
+        if let Some(expected) = expected {
+            let fault = faults((Some(&expected.digest), Some(expected.size)), (&hash, size));
+            self.images.findings.extend(fault.map(|text| finding(file, text)));
+        }
+        let digest = expected.map_or(hash, |expected| expected.digest.clone());
+        Ok((Json::parse(text).map_err(of_file)?, digest))
+    }
+
+    fn add(&mut self, file: &str, (json, digest): (Json, Hash), role: Role) -> usize {
+        let number = self.images.documents.len();
+        self.images.documents.push(Document { file: file.to_owned(), digest, json, role });
+        self.by_file.insert(file.to_owned(), number);
+        number
+    }
+
+    /// Reads an index and all below it.
+    fn index(
+        &mut self,
+        file: &str,
+        expected: Option<&Descriptor<'_>>,
+        depth: usize,
+    ) -> Result<usize, Error> {
+        if depth > MAX_DEPTH {
+            let text = format!("{file}: an index in {MAX_DEPTH} others exceeds the limit");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        let (json, digest) = self.json(file, expected)?;
+        let items = json.root.get("manifests").filter(|items| items.is_array());
+        let items =
+            items.ok_or_else(|| malformed(format!("{file}: expected a list 'manifests'")))?;
+        let mut children = Vec::new();
+        for item in items.items() {
+            let descriptor = Descriptor::of(item).map_err(|error| error.while_reading(file))?;
+            children.push(self.child(&descriptor, depth)?);
+        }
+        Ok(self.add(file, (json, digest), Role::Index(children)))
+    }
+
+    /// Reads what an index names; `None` if it is not there, or something else than an image.
+    fn child(&mut self, descriptor: &Descriptor<'_>, depth: usize) -> Result<Option<usize>, Error> {
+        let file = descriptor.file();
+        if let Some(known) = self.by_file.get(&file) {
+            return Ok(Some(*known));
+        }
+        if self.files.size(&file).is_none() {
+            self.images.notes.push(format!("{file} is not there: an index names it"));
+            return Ok(None);
+        }
+        let media_type = descriptor.media_type;
+        if is_index(media_type) {
+            return self.index(&file, Some(descriptor), depth + 1).map(Some);
+        }
+        if !is_manifest(media_type) {
+            let text = format!("{file} is not looked into: its media type is '{media_type}'");
+            self.images.notes.push(text);
+            return Ok(None);
+        }
+        self.manifest(&file, descriptor).map(Some)
+    }
+
+    fn manifest(&mut self, file: &str, expected: &Descriptor<'_>) -> Result<usize, Error> {
+        let of_file = |error: Error| error.while_reading(file);
+        let (json, digest) = self.json(file, Some(expected))?;
+        let lacks = |what: &str| malformed(format!("{file}: expected {what}"));
+        let config = json.root.get("config").ok_or_else(|| lacks("'config'"))?;
+        let config = Descriptor::of(config).map_err(of_file)?;
+        let items = json.root.get("layers").filter(|items| items.is_array());
+        let items = items.ok_or_else(|| lacks("a list 'layers'"))?.items();
+        let items = items.iter().map(Descriptor::of).collect::<Result<Vec<_>, _>>();
+        let items = items.map_err(of_file)?;
+        let is_image =
+            is_config(config.media_type) && items.iter().all(|item| is_layer(item.media_type));
+        if !is_image || items.is_empty() {
+            let is_encrypted = items.iter().any(|item| item.media_type.ends_with("+encrypted"));
+            if is_encrypted {
+                self.images.notes.push(format!("{file} is not looked into: it is encrypted"));
+            }
+            let layers = vec![None; items.len()];
+            return Ok(self.add(file, (json, digest), Role::Manifest { config: None, layers }));
+        }
+        let absent = items.iter().find(|item| self.files.size(&item.file()).is_none());
+        if let Some(absent) = absent {
+            let text =
+                format!("{file} is not looked into: its layer {} is not there", absent.file());
+            self.images.notes.push(text);
+            let layers = vec![None; items.len()];
+            return Ok(self.add(file, (json, digest), Role::Manifest { config: None, layers }));
+        }
+        let layers: Vec<usize> =
+            items.iter().map(|item| self.layer(&item.file(), Some(item))).collect();
+        let number = self.config(&config.file(), Some(&config), &layers)?;
+        let layers = layers.into_iter().map(Some).collect();
+        Ok(self.add(file, (json, digest), Role::Manifest { config: Some(number), layers }))
+    }
+
+    /// Returns the number of a layer.
+    fn layer(&mut self, file: &str, expected: Option<&Descriptor<'_>>) -> usize {
+        let layers = &mut self.images.layers;
+        let number = layers.iter().position(|layer| layer.file == file).unwrap_or_else(|| {
+            let file = file.to_owned();
+            layers.push(ImageLayer { file, digest: None, size: None, diff_id: None });
+            layers.len() - 1
+        });
+        if let Some((layer, expected)) = layers.get_mut(number).zip(expected) {
+            layer.digest = Some(expected.digest.clone());
+            layer.size = Some(expected.size);
+        }
+        number
+    }
+
+    /// Reads the configuration of an image with these layers, and adds the image.
+    fn config(
+        &mut self,
+        file: &str,
+        expected: Option<&Descriptor<'_>>,
+        layers: &[usize],
+    ) -> Result<usize, Error> {
+        let number = match self.by_file.get(file) {
+            Some(known) => *known,
+            None => {
+                let json = self.json(file, expected)?;
+                self.add(file, json, Role::Config)
+            }
+        };
+        let document = self.images.documents.get(number);
+        let ids = document.map_or(&[][..], |document| diff_ids(&document.json.root)).iter();
+        let ids = ids.map(|id| parse_digest(id.text().unwrap_or("")));
+        let ids = ids.collect::<Result<Vec<_>, _>>().map_err(|error| error.while_reading(file))?;
+        if ids.len() != layers.len() {
+            let (ids, layers) = (ids.len(), layers.len());
+            return Err(malformed(format!(
+                "{file}: rootfs.diff_ids: expected {layers}, one for each layer, found {ids}"
+            )));
+        }
+        for (id, layer) in ids.into_iter().zip(layers) {
+            let Some(layer) = self.images.layers.get_mut(*layer) else { continue };
+            if layer.diff_id.as_ref().is_some_and(|known| *known != id) {
+                let text = format!("{file}: another document has another hash for {}", layer.file);
+                return Err(malformed(text));
+            }
+            layer.diff_id = Some(id);
+        }
+        let is_known = |image: &Image| image.config == number && image.layers == layers;
+        if !self.images.images.iter().any(is_known) {
+            self.images.images.push(Image { config: number, layers: layers.to_vec() });
+        }
+        Ok(number)
+    }
+
+    /// Reads `manifest.json` and `repositories`; returns `false` if it is another file of this name.
+    fn docker_manifest(&mut self, is_beside_index: bool) -> Result<bool, Error> {
+        const FILE: &str = "manifest.json";
+        let (json, digest) = match self.json(FILE, None) {
+            Err(error) if !is_beside_index && error.kind() == ErrorKind::Malformed => {
+                return Ok(false);
+            }
+            json => json?,
+        };
+        let is_one = |item: &Node| item.get("Config").is_some() && item.get("Layers").is_some();
+        if json.root.items().is_empty() || !json.root.items().iter().all(is_one) {
+            return Ok(is_beside_index);
+        }
+        for item in json.root.items() {
+            let config = item.get("Config").and_then(Node::text);
+            let layers = item.get("Layers").map(Node::items).unwrap_or(&[]).iter();
+            let layers: Option<Vec<&str>> = layers.map(Node::text).collect();
+            let (config, layers) = config
+                .zip(layers)
+                .ok_or_else(|| malformed(format!("{FILE}: expected names of files")))?;
+            let mut numbers = Vec::new();
+            for name in layers {
+                let file = self.files.resolve(name);
+                if self.files.size(&file).is_none() {
+                    return Err(malformed(format!("{FILE}: its layer {name} is not there")));
+                }
+                numbers.push(self.layer(&file, None));
+            }
+            self.config(&self.files.resolve(config), None, &numbers)?;
+        }
+        self.add(FILE, (json, digest), Role::DockerManifest);
+        if self.files.size("repositories").is_some() {
+            let json = self.json("repositories", None)?;
+            self.add("repositories", json, Role::Repositories);
+        }
+        Ok(true)
+    }
+}
+
+/// Returns the hashes of layers in a configuration.
+pub(super) fn diff_ids(config: &Node) -> &[Node] {
+    let ids = config.get("rootfs").and_then(|rootfs| rootfs.get("diff_ids"));
+    ids.map(Node::items).unwrap_or(&[])
+}
+
+/// Returns how a file differs from what is expected.
+pub(super) fn faults(
+    (hash, size): (Option<&Hash>, Option<u64>),
+    (found, found_size): (&Hash, u64),
+) -> Option<String> {
+    if let Some(size) = size.filter(|size| *size != found_size) {
+        return Some(format!("size: expected {size} bytes, found {found_size}"));
+    }
+    let expected = hash.filter(|hash| *hash != found)?;
+    let (expected, found) = (expected.to_hex(), found.to_hex());
+    Some(format!("digest: expected sha256:{expected}, found sha256:{found}"))
+}
+
+/// Returns a finding about a file of an image.
+pub(super) fn finding(file: &str, text: String) -> Finding {
+    let path = MemberPath::default().join(file.as_bytes());
+    Finding { path, kind: FindingKind::Record, error: Error::new(ErrorKind::Mismatch, text) }
+}
+
+/// Returns the names of files that only dropped documents have.
+pub(super) fn files_of(documents: &[Document], number: usize) -> BTreeSet<String> {
+    let mut files = BTreeSet::new();
+    let Some(document) = documents.get(number) else { return files };
+    files.insert(document.file.clone());
+    match &document.role {
+        Role::Index(children) => {
+            children.iter().flatten().for_each(|child| {
+                files.extend(files_of(documents, *child));
+            });
+        }
+        Role::Manifest { .. } => {
+            let layers = document.json.root.get("layers").map(Node::items).unwrap_or(&[]).iter();
+            let nodes = document.json.root.get("config").into_iter().chain(layers);
+            files.extend(nodes.filter_map(|node| Some(Descriptor::of(node).ok()?.file())));
+        }
+        Role::Config | Role::DockerManifest | Role::Repositories => {}
+    }
+    files
+}

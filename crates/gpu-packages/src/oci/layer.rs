@@ -1,0 +1,229 @@
+//! Layers: tar files, compressed or not, of the files that an image adds, and of whiteouts.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use crate::codec::decoded;
+use crate::error::{Error, ErrorKind, Finding, FindingKind};
+use crate::hash::{Algorithm, HashedReader, HashedWriter};
+use crate::limits::{Allowance, Options};
+use crate::path::MemberPath;
+use crate::reading::read_held;
+use crate::rewrite::{Original, Replacement, RewriteOptions, rewrite_hashed, rewrite_members};
+use crate::tar::{TarKind, TarReader};
+
+use super::images::{ImageLayer, faults, finding};
+use super::rewritten::NewLayer;
+
+/// The members of a layer.
+pub struct LayerMembers {
+    /// Path and kind of each member, in the order of the tar file.
+    pub(super) members: Vec<(Box<[u8]>, Entry)>,
+    /// Lists of installed files, by the number of the member.
+    pub(super) lists: BTreeMap<usize, Vec<u8>>,
+    findings: Vec<Finding>,
+}
+
+impl fmt::Debug for LayerMembers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LayerMembers")
+            .field("members", &self.members.len())
+            .field("lists", &self.lists.len())
+            .field("findings", &self.findings.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Kind of a member.
+pub(super) enum Entry {
+    File,
+    HardLink(Box<[u8]>),
+    Symlink(Box<[u8]>),
+    Directory,
+    Other,
+}
+
+/// Takes the number, the path and the contents of a file.
+type Look<'l> = dyn FnMut(usize, &[u8], &mut Original<'_>) -> Result<(), Error> + 'l;
+
+/// The table of contents that eStargz adds to a layer. It names the places of files in the old one.
+const STARGZ_INDEX: &[u8] = b"stargz.index.json";
+
+/// Bytes that are held for each member, beside its name.
+const MEMBER: u64 = 64;
+
+impl LayerMembers {
+    /// Returns what is wrong with the layer.
+    #[must_use]
+    pub fn findings(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// Returns whether eStargz added a table of contents, which a change of the layer leaves out.
+    #[must_use]
+    pub fn has_stargz_index(&self) -> bool {
+        self.members.iter().any(|(path, _)| **path == *STARGZ_INDEX)
+    }
+
+    /// Returns the path of a member from the root of the image, without `./`.
+    #[must_use]
+    pub fn path(&self, member: usize) -> Option<&[u8]> {
+        self.members.get(member).map(|(path, _)| &**path)
+    }
+}
+
+impl ImageLayer {
+    /// Reads a layer of `len` bytes to its end, and compares it with its hashes. `look` gets each regular file: the number of the
+    /// member, its path, and its contents. It may read some of them.
+    ///
+    /// # Errors
+    ///
+    /// Faults of the tar file and its compression; [`Limit`](ErrorKind::Limit) for more bytes, names and lists than `options`
+    /// allow; errors of `look` and of the reader.
+    pub fn read(
+        &self,
+        reader: impl Read,
+        len: u64,
+        options: &Options,
+        mut look: impl FnMut(usize, &[u8], &mut Original<'_>) -> Result<(), Error>,
+    ) -> Result<LayerMembers, Error> {
+        let read = self.read_members(reader, len, options, &mut look);
+        read.map_err(|error| error.while_reading(&self.file))
+    }
+
+    fn read_members(
+        &self,
+        reader: impl Read,
+        len: u64,
+        options: &Options,
+        look: &mut Look<'_>,
+    ) -> Result<LayerMembers, Error> {
+        let most = options.held_of(len);
+        let mut room = most;
+        let mut found =
+            LayerMembers { members: Vec::new(), lists: BTreeMap::new(), findings: Vec::new() };
+        let mut stored = HashedReader::new(reader, Algorithm::Sha256);
+        let allowance = Allowance::of(options, len);
+        let decoder = allowance.count(decoded(&mut stored)?);
+        let mut plain = HashedReader::new(decoder, Algorithm::Sha256);
+        let mut tar = TarReader::new(&mut plain);
+        let file = MemberPath::default().join(self.file.as_bytes());
+        rewrite_members(&mut tar, &mut io::sink(), &mut |member, original| {
+            let number = found.members.len();
+            let path = normal(member.name());
+            let place = file.join(member.name());
+            if member.name().split(|&byte| byte == b'/').any(|name| name == b"..") {
+                let error = Error::at(ErrorKind::Malformed, member.offset(), "the name has '..'");
+                let (path, kind) = (place.clone(), FindingKind::UnsafeName);
+                found.findings.push(Finding { path, kind, error });
+            }
+            found.findings.extend(member.faults.iter().map(|fault| Finding {
+                path: place.clone(),
+                kind: fault.kind,
+                error: fault.error(),
+            }));
+            let link = normal(member.link());
+            let mut held = MEMBER + path.len() as u64 + link.len() as u64;
+            let mut replacement = None;
+            if let Some(original) = original {
+                if is_list(&path) {
+                    let text = read_held(original, room)?;
+                    held += text.len() as u64;
+                    found.lists.insert(number, text);
+                } else {
+                    look(number, &path, original)?;
+                }
+                replacement = original.is_read().then(Replacement::seen);
+            }
+            room = room.checked_sub(held).ok_or_else(|| {
+                let text = format!(
+                    "the names and lists of its files exceed the limit of {most} bytes held"
+                );
+                Error::new(ErrorKind::Limit, text)
+            })?;
+            let entry = match member.kind() {
+                TarKind::File => Entry::File,
+                TarKind::HardLink => Entry::HardLink(link.into()),
+                TarKind::Symlink => Entry::Symlink(member.link().into()),
+                TarKind::Directory => Entry::Directory,
+                TarKind::Other => Entry::Other,
+            };
+            found.members.push((path.into(), entry));
+            Ok(replacement)
+        })?;
+        let (_, mut rest) = tar.into_rest();
+        io::copy(&mut rest, &mut io::sink())?;
+        let (_, diff_id) = plain.finish();
+        io::copy(&mut stored, &mut io::sink())?;
+        let (size, digest) = stored.finish();
+        let fault = faults((self.digest.as_ref(), self.size), (&digest, size));
+        found.findings.extend(fault.map(|text| finding(&self.file, text)));
+        if let Some(expected) = self.diff_id.as_ref().filter(|expected| **expected != diff_id) {
+            let (expected, diff_id) = (expected.to_hex(), diff_id.to_hex());
+            let text = format!("diff_id: expected sha256:{expected}, found sha256:{diff_id}");
+            found.findings.push(finding(&self.file, text));
+        }
+        Ok(found)
+    }
+
+    /// Writes a layer again, in the same order and with the same compression. `replace` gets each regular file, as in
+    /// [`read`](Self::read). Whiteouts and links are kept; the table of contents of eStargz is left out.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`rewrite_tar`](crate::rewrite_tar).
+    pub fn rewrite<'a>(
+        &self,
+        old: impl Read,
+        new: impl Write,
+        options: &RewriteOptions,
+        mut replace: impl FnMut(
+            usize,
+            &[u8],
+            &mut Original<'_>,
+        ) -> Result<Option<Replacement<'a>>, Error>,
+    ) -> Result<NewLayer, Error> {
+        let mut new = HashedWriter::new(new, Algorithm::Sha256);
+        let mut next = 0;
+        let rewritten = rewrite_hashed(old, &mut new, options, &mut |member, original| {
+            let number = next;
+            next += 1;
+            let Some(original) = original else { return Ok(None) };
+            let path = normal(member.name());
+            if path == STARGZ_INDEX {
+                return Ok(Some(Replacement::removal()));
+            }
+            replace(number, &path, original)
+        });
+        let (_, diff_id) = rewritten.map_err(|error| match error.kind() {
+            // The output has another name.
+            ErrorKind::Io => error,
+            _ => error.while_reading(&self.file),
+        })?;
+        let (_, size, digest) = new.finish();
+        Ok(NewLayer { digest, size, diff_id })
+    }
+}
+
+/// Returns a path without empty names and `.`.
+fn normal(path: &[u8]) -> Vec<u8> {
+    let names = path.split(|&byte| byte == b'/').filter(|name| !matches!(name, [] | [b'.']));
+    names.collect::<Vec<_>>().join(&b'/')
+}
+
+/// Returns whether a file is a list: `RECORD` of a Python distribution, `md5sums` of a Debian package, JSON of conda's.
+pub(super) fn is_list(path: &[u8]) -> bool {
+    path.ends_with(b".dist-info/RECORD")
+        || is_of_dpkg(path)
+        || path.ends_with(b".json") && parent(path).ends_with(b"conda-meta")
+}
+
+pub(super) fn is_of_dpkg(path: &[u8]) -> bool {
+    let starts = [&b"var/lib/dpkg/info/"[..], b"var/lib/dpkg/status.d/"];
+    path.ends_with(b".md5sums") && starts.iter().any(|start| path.starts_with(start))
+}
+
+pub(super) fn parent(path: &[u8]) -> &[u8] {
+    path.split_at(path.iter().rposition(|&byte| byte == b'/').unwrap_or(0)).0
+}

@@ -1,0 +1,204 @@
+//! Edits of container images: files of their layers are edited, and all that names the layers by their hashes follows.
+
+mod decide;
+mod layers;
+mod source;
+mod write;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use gpu_packages::{ImageFiles, Images};
+
+use super::job::{Edited, Job};
+use super::members::Members;
+use super::report::{About, FileRow};
+use super::words::{no_wheel, of_package as of};
+use decide::Image;
+pub(crate) use source::is_layout;
+use source::{ImageSource, layout_of};
+use tool_inputs::inputs::Input;
+use tool_kit::attributes;
+use tool_kit::failure::Failure;
+use tool_kit::input;
+use tool_kit::opened::Opened;
+use tool_kit::output::{How, Outputs};
+use write::{Place, Written, size_after, write_archive, write_layout};
+
+impl Job<'_> {
+    /// Edits the images that a directory has; `None` if it is not a layout.
+    pub(crate) fn edit_layout(&mut self, file: &Input) -> Option<Edited> {
+        if !is_layout(file.path()) {
+            return None;
+        }
+        let mut edit = || {
+            let source = ImageSource::layout(file.path())?;
+            self.most_held = self.editor.options.limits.held_of(source.bytes());
+            let images = Images::read(&source).map_err(of)?;
+            images.map_or(Err(Failure::NoCode), |images| self.edit_images(file, &source, &images))
+        };
+        Some(edit())
+    }
+
+    /// Edits the images that an archive has; `None` for another file. A file of a layout is refused.
+    pub(crate) fn edit_archive(&mut self, file: &Input, opened: &Arc<Opened>) -> Option<Edited> {
+        let in_place = self.editor.options.output.in_place;
+        if let Some(layout) = layout_of(file.path()).filter(|_| in_place) {
+            let layout = layout.display();
+            let why = vec![format!("belongs to the image '{layout}', which is edited as a whole")];
+            let is_named = file.is_named();
+            return Some(Err(if is_named { why.into() } else { Failure::NotConcerned(why) }));
+        }
+        let source = ImageSource::archive(file, opened)?;
+        match Images::read(&source).map_err(of).transpose()? {
+            Ok(images) => Some(self.edit_images(file, &source, &images)),
+            Err(failure) => Some(Err(failure)),
+        }
+    }
+
+    /// Edits images, which have several threads, and what they hold, by themselves.
+    fn edit_images(&mut self, file: &Input, source: &ImageSource, images: &Images) -> Edited {
+        if self.share.bytes.is_some() {
+            return Err(self.missed(Failure::NoCode));
+        }
+        if !self.editor.images.files.is_empty() {
+            let text = "is a container image: code is added and replaced in files by themselves";
+            return Err(text.to_owned().into());
+        }
+        self.edit_image(file, source, images)
+    }
+
+    /// Edits the files of an image, and writes it again.
+    fn edit_image(
+        &mut self,
+        named: &Input,
+        source: &ImageSource,
+        images: &Images,
+    ) -> Result<Vec<FileRow>, Failure> {
+        let options = self.editor.options;
+        let (output, replaces) = self.output(named)?;
+        if self.editor.is_for_wheels() {
+            return Err(no_wheel());
+        }
+        let target = output.path();
+        if let ImageSource::Layout(_) = source {
+            check_target(&target, replaces, options.output.dry_run)?;
+        }
+        let image = Image { name: named.name(), source, images };
+        let looked = self.look_at_all(&image)?;
+        let mut members = Members::default();
+        let mut changes = self.decide(&image, looked, &mut members)?;
+        let numbers: BTreeSet<usize> = changes.layers.keys().copied().collect();
+        let drops = options.host.drop_signature;
+        if !drops {
+            images.check_signatures(&numbers).map_err(of)?;
+        }
+        let is_changed = !numbers.is_empty();
+        if let ImageSource::Archive(opened, _) = source
+            && replaces
+            && is_changed
+        {
+            changes.notes.extend(self.unseal(&opened.file)?);
+        }
+        let new_of = |written: &Written| {
+            let new = written.iter().map(|(number, (layer, _))| (*number, layer.clone()));
+            images.replace_layers(&new.collect(), drops).map_err(of)
+        };
+        let mut outputs = Outputs::default();
+        let mut lost = Vec::new();
+        let is_written = !options.output.dry_run && (is_changed || !replaces);
+        let (written, changed) = match source {
+            _ if !is_written => {
+                let written = self.write_layers(&image, &changes, &Place::Nowhere, &mut outputs)?;
+                let changed = new_of(&written)?;
+                (written, changed)
+            }
+            ImageSource::Layout(layout) => {
+                let place = Place::Layout(&target);
+                let written = self.write_layers(&image, &changes, &place, &mut outputs)?;
+                let changed = new_of(&written)?;
+                write_layout(&image, layout, &changed, &written, (&target, outputs))?;
+                (written, changed)
+            }
+            ImageSource::Archive(opened, _) => {
+                if replaces {
+                    changes.warnings.extend(self.compare(named, &opened.file)?);
+                }
+                let replaced = replaces.then_some(opened.stamp());
+                let how = How { new: opened.permissions(), replaces: replaced };
+                // The files of new layers never get a name.
+                let mut layers = Outputs::default();
+                let done = outputs.write_named_or_print(&output, how, |out| {
+                    let place = Place::beside(&target);
+                    let written = self.write_layers(&image, &changes, &place, &mut layers);
+                    let done = written.and_then(|written| {
+                        let changed = new_of(&written)?;
+                        Ok((written, changed))
+                    });
+                    let Ok((written, changed)) = &done else { return Ok(done) };
+                    write_archive(&image, changed, written, (&target, &mut *out))?;
+                    opened.check()?;
+                    if replaces {
+                        lost = attributes::hand_over(&opened.file, opened.metadata(), out)?;
+                        self.listed.note(named, Some(out))?;
+                    }
+                    Ok(done)
+                })??;
+                outputs.commit()?;
+                self.listed.is_written();
+                done
+            }
+        };
+        changes.warnings.extend(lost);
+        let new = written.iter().map(|(number, (layer, _))| (*number, layer.clone())).collect();
+        let size = size_after(source, images, &changed, &new);
+        let mut rows = members.rows;
+        let place = |file: &str, name: &str| match source {
+            ImageSource::Layout(_) => input::display(&target.join(file)) + name,
+            ImageSource::Archive(..) => format!("{}:{file}{name}", input::display(&target)),
+        };
+        for row in &mut rows {
+            let file = images.layers().iter().find_map(|layer| {
+                let rest = row.file.strip_prefix(&image.name_of(layer.file()))?;
+                Some(place(&changed.name(layer.file()), rest))
+            });
+            if let Some(output) = file {
+                row.output = output;
+            }
+        }
+        for (number, layer) in images.layers().iter().enumerate() {
+            let mut row = FileRow::default();
+            row.file = image.name_of(layer.file());
+            row.output = place(&changed.name(layer.file()), "");
+            row.size_before = source.size(layer.file()).unwrap_or(0);
+            row.size_after = written.get(&number).map_or(row.size_before, |(new, _)| new.size());
+            (row.about, row.changed) = (About::Layer, written.contains_key(&number));
+            rows.push(row.written(options.output.dry_run, replaces));
+        }
+        let mut whole = FileRow::default();
+        (whole.file, whole.output) = (named.name().to_owned(), input::display(&target));
+        (whole.size_before, whole.size_after) = (source.bytes(), size);
+        (whole.about, whole.changed) = (About::Package, is_changed);
+        changes.notes.extend(changed.notes().iter().cloned());
+        (whole.notes, whole.warnings) = (changes.notes, changes.warnings);
+        rows.push(whole.written(options.output.dry_run, replaces));
+        Ok(rows)
+    }
+}
+
+/// Fails if a new layout cannot be made at a path.
+fn check_target(target: &Path, replaces: bool, dry_run: bool) -> Result<(), Failure> {
+    if replaces && !dry_run {
+        return Err(Failure::refused("is an image: a new one is written beside it, with --output"));
+    }
+    if target.as_os_str() == "-" {
+        return Err(Failure::refused("is a directory: expected one as --output, found -"));
+    }
+    if !replaces && !dry_run && fs::symlink_metadata(target).is_ok() {
+        let target = target.display();
+        return Err(Failure::refused(format!("'{target}' exists: expected a new directory")));
+    }
+    Ok(())
+}
