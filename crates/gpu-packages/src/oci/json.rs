@@ -159,17 +159,18 @@ impl Json {
         // The bracket before the children, and the one after them.
         let (mut at, end) = (node.place.start + 1, node.place.end.max(1) - 1);
         out.push_str(self.slice(node.place.start..at));
-        let mut is_first = true;
-        let mut tail = at..end;
+        // The space after the last child, and after the last one that was written.
+        let (mut tail, mut written) = (at..end, None);
         for (nth, (first, last)) in children.iter().enumerate() {
             let next = children.get(nth + 1).map_or(end, |(next, _)| next.place.start);
             let between = self.slice(last.place.end..next);
             let comma = between.find(',').map_or(end, |comma| last.place.end + comma);
+            tail = last.place.end..comma;
             if !matches!(changes.0.get(&first.place.start), Some(Change::Removed)) {
-                if !is_first {
+                if let Some(space) = written.replace(tail.clone()) {
+                    out.push_str(self.slice(space));
                     out.push(',');
                 }
-                is_first = false;
                 out.push_str(self.slice(at..first.place.start));
                 self.write(first, changes, out);
                 if !std::ptr::eq(*first, *last) {
@@ -177,7 +178,6 @@ impl Json {
                     self.write(last, changes, out);
                 }
             }
-            tail = last.place.end..comma;
             at = comma + 1;
         }
         out.push_str(self.slice(tail));
