@@ -1,6 +1,7 @@
 //! Name, version and tags of a wheel, and the texts of wheels that belong to it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use byte_parts::ReadSeek;
 
@@ -26,7 +27,7 @@ const MOST_OF_TEXT: u64 = 16 << 20;
 /// assert_eq!(metadata.file_name(&name), "torch_device_gfx942-2.10.0-cp313-cp313-linux_x86_64.whl");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct WheelMetadata {
     name: String,
     version: String,
@@ -36,6 +37,16 @@ pub struct WheelMetadata {
     /// The place and the bytes of `METADATA`.
     index: usize,
     text: Vec<u8>,
+}
+
+impl fmt::Debug for WheelMetadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WheelMetadata")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .field("tags", &self.tags)
+            .finish_non_exhaustive()
+    }
 }
 
 impl WheelMetadata {

@@ -219,7 +219,7 @@ fn metadata_name_wheels_that_belong_together() {
     for (tags, set) in [
         ("Tag: py2-none-any\nTag: py3-none-any\n", "py2.py3-none-any"),
         ("Build: 1x\nTag: cp311-abi3-linux\nTag: cp311-abi3-win\n", "1x-cp311-abi3-linux.win"),
-        // These are no set.
+        // These tags are not a set.
         ("Tag: py2-none-any\nTag: cp311-abi3-linux\n", "py2-none-any"),
     ] {
         let host =
