@@ -256,7 +256,7 @@ fn model_samples() {
 fn an_image_may_state_any_size() {
     for size in [1, u64::MAX / 2] {
         let cubin = Made { flags: 0x2001, size, ..Made::cubin(80, &[1; 100]) };
-        let account = oracles::accounts::check(&fatbin(&[cubin]));
+        let account = accounts::check(&fatbin(&[cubin]));
         assert_eq!(account.images()[0].info.size(), size);
     }
 }
