@@ -49,7 +49,7 @@ pub struct Memory {
 
 impl Memory {
     /// The most bytes that are kept for other images.
-    const MOST: usize = 16 << 20;
+    const MOST: usize = 64 << 20;
 
     /// Gives back memory that only a large image needed.
     pub fn trim(&mut self) {
