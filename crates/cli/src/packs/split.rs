@@ -86,17 +86,29 @@ impl Args {
         if self.no_compress { Scheme::Plain } else { Scheme::Zstd }
     }
 
-    /// Returns the wheel that is to be split, if it is one.
-    fn package(&self) -> Result<Option<Package>, Failure> {
-        let [file] = &self.files[..] else { return Ok(None) };
-        let opened = Opened::new(file, self.limits.max_input).map_err(Failure::from);
-        let package = opened.and_then(|opened| Ok(Package::of(&Arc::new(opened))?));
-        package.map_err(|failure| at(file, failure))
+    /// Opens all files, each once: one may be a pipe.
+    fn open(&self) -> Result<Vec<Opening>, Failure> {
+        let files = wildcards::expanded(&self.files);
+        let open = |path: &PathBuf| match Opened::new(path, self.limits.max_input) {
+            Ok(opened) => Ok((path.clone(), Arc::new(opened))),
+            Err(error) => Err(at(path, error.into())),
+        };
+        files.iter().map(open).collect()
     }
 }
 
+/// A file that is open, with its path.
+type Opening = (PathBuf, Arc<Opened>);
+
+/// Returns the wheel that is to be split, if it is one.
+fn package(files: &[Opening]) -> Result<Option<Package>, Failure> {
+    let [(path, opened)] = files else { return Ok(None) };
+    Package::of(opened).map_err(|error| at(path, error.into()))
+}
+
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let done = args.package().and_then(|package| match (package, &args.group) {
+    let opened = args.open().and_then(|files| Ok((package(&files)?, files)));
+    let done = opened.and_then(|(package, files)| match (package, &args.group) {
         (Some(package), None) => {
             let split = args.wheel.split(&args.common(), &package);
             split.map_err(|failure| at(args.first(), failure))
@@ -105,7 +117,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             Err("--group is for libraries: packs of a wheel have its name".to_owned().into())
         }
         (None, Some(group)) => {
-            print(args, &split(args, group)?).map_err(|error| Failure::printing(&error))
+            print(args, &split(args, group, files)?).map_err(|error| Failure::printing(&error))
         }
         (None, None) => {
             let text = "expected a wheel, or --group GROUP, which names the packs of libraries";
@@ -120,7 +132,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 
 /// A library to be split.
 struct Library {
-    opened: Opened,
+    opened: Arc<Opened>,
     split: Split,
 }
 
@@ -130,7 +142,7 @@ struct Done {
     packs: Vec<(PathBuf, Pack)>,
 }
 
-fn split(args: &Args, group: &str) -> Result<Done, Failure> {
+fn split(args: &Args, group: &str, files: Vec<Opening>) -> Result<Done, Failure> {
     if group.is_empty() || group.contains(['/', '\\']) {
         return Err(format!("--group: expected a name without slashes, found '{group}'").into());
     }
@@ -138,8 +150,9 @@ fn split(args: &Args, group: &str) -> Result<Done, Failure> {
         .ok_or_else(|| "--kpack-dir: expected a path below the output".to_owned())?;
     let mut packs = Packs::new(PackGroup::new(group, &kpack_dir, args.scheme()), args.level);
     let mut libraries: Vec<Library> = Vec::new();
-    for path in &*wildcards::expanded(&args.files) {
-        let library = Library::plan(args, path, &packs).map_err(|failure| at(path, failure))?;
+    for (path, opened) in files {
+        let library = Library::plan(args, (&path, opened), &packs);
+        let library = library.map_err(|failure| at(&path, failure))?;
         let name = library.split.name();
         if libraries.iter().any(|other| other.split.name() == name) {
             return Err(format!("two libraries would have the name {name}: see --prefix").into());
@@ -188,8 +201,11 @@ fn plain(path: &Path) -> Option<String> {
 
 impl Library {
     /// Plans the library without its device code.
-    fn plan(args: &Args, path: &Path, packs: &Packs) -> Result<Self, Failure> {
-        let opened = Opened::new(path, args.limits.max_input)?;
+    fn plan(
+        args: &Args,
+        (path, opened): (&Path, Arc<Opened>),
+        packs: &Packs,
+    ) -> Result<Self, Failure> {
         let below = match (path.strip_prefix(&args.prefix), args.prefix.as_os_str() == ".") {
             (Ok(below), _) => below,
             (Err(_), true) => path,

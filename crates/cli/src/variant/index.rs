@@ -62,9 +62,11 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     let (mut out, mut outputs) = (style::stdout(), Outputs::default());
     let directory = outputs.make_directory(&args.output)?;
     for (name, metadata) in &versions {
+        let of_version = wheels.iter().filter(|wheel| wheel.index_name() == *name);
+        let how = NewPermissions::of_all(of_version.map(|wheel| wheel.permissions));
         let json = metadata.to_json();
         let file = directory.file(name);
-        outputs.write(&file, NewPermissions::PLAIN.into(), |out| out.write_all(json.as_bytes()))?;
+        outputs.write(&file, how.into(), |out| out.write_all(json.as_bytes()))?;
         let path = input::display(&args.output.join(name));
         let variants = style::count(metadata.variants().len(), "variant");
         show!(out, "{HEADING}{path}{HEADING:#}  {variants}")?;

@@ -14,6 +14,7 @@ use tool_inputs::limits::Limits;
 use tool_inputs::package::Package;
 use tool_kit::opened::Opened;
 use tool_kit::output::at;
+use tool_kit::permissions::NewPermissions;
 use tool_kit::{input, report};
 
 /// A wheel, and what it declares.
@@ -23,6 +24,7 @@ pub(super) struct Wheel {
     pub(super) name: WheelName,
     /// The contents of its `variant.json`, if it has one.
     pub(super) metadata: Option<VariantMetadata>,
+    pub(super) permissions: NewPermissions,
     /// The places where this breaks the rules of the form.
     pub(super) faults: Vec<String>,
 }
@@ -38,7 +40,9 @@ impl Wheel {
         let Some(PackageForm::Zip(zip)) = package.map(|package| package.form) else {
             return Err(failed(io::Error::other("expected a wheel, found no zip file")));
         };
-        let mut wheel = Wheel { path: path.to_owned(), name, metadata: None, faults: Vec::new() };
+        let permissions = opened.permissions();
+        let (path, faults) = (path.to_owned(), Vec::new());
+        let mut wheel = Wheel { path, name, metadata: None, permissions, faults };
         if let Some(index) = variant_json(&zip) {
             let contents = zip.open(index, opened.reader()).map_err(io::Error::other);
             let json = contents.and_then(bounded).map_err(failed)?;

@@ -337,7 +337,7 @@ fn an_output_may_be_the_input() {
 
 #[test]
 fn the_files_of_a_directory_appear_together_or_not_at_all() {
-    for (args, files) in [("extract four -o", 4), ("man --out", 41)] {
+    for (args, files) in [("extract four -o", 4), ("man --out", 42)] {
         let inputs = Inputs::new();
         let write = |to: &str| words("offload", &format!("{args} {to}"), ["", ""]);
         let before = snapshot(inputs.root());

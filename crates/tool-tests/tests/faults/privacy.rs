@@ -25,7 +25,7 @@ const OTHERS: [(&str, &str); 7] = [
     (BINARY, "packages.offload --image=arch=gfx90a"),
 ];
 
-/// Commands that write no file that is made of an input. `link` is tested beside clang.
+/// Commands that write no file that is made of an input. `link` is tested beside clang, `variant` in `variants`.
 const NO_WRITERS: &[&str] = &[
     "ls",
     "match",
@@ -42,6 +42,7 @@ const NO_WRITERS: &[&str] = &[
     "man",
     "help",
     "link",
+    "variant",
 ];
 
 #[test]

@@ -81,8 +81,8 @@ const READERS: &[(&str, &str)] = &[
     ("roc-obj-ls", "FILE"),
 ];
 
-/// Commands that read no file that a user may have got from others.
-const NO_READERS: &[&str] = &["gpus", "why", "explain", "completions", "man", "help"];
+/// Commands that read no file that a user may have got from others, and `variant`, which is tested in `variants`.
+const NO_READERS: &[&str] = &["gpus", "why", "explain", "completions", "man", "help", "variant"];
 
 /// Returns the bytes with hostile strings, if there are such strings.
 fn with_hostile_strings(bytes: &[u8]) -> Option<Vec<u8>> {

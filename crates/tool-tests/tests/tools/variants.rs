@@ -212,3 +212,54 @@ fn nothing_is_made_of_what_is_no_wheel() {
     let shown = place.run(tool("offload"), &["variant", "show", WHEEL]);
     assert!(shown.contains("not a variant") && shown.contains("amd :: gfx_arch :: gfx"), "{shown}");
 }
+
+/// Returns a wheel with this `variant.json`.
+fn declaring(json: &str) -> Vec<u8> {
+    let kernels = fs::read(data("kernels.hipfb")).unwrap();
+    let json = ("foo-1.0.dist-info/variant.json", json.as_bytes());
+    packages::zip(&packages::wheel(&[("kernels.hipfb", &kernels), json]), &Around::default())
+}
+
+#[test]
+fn texts_of_declarations_deceive_no_terminal() {
+    let place = Place::new();
+    let json = r#"{"$schema": "\u001b[7m", "\u009b1m": 1, "default-priorities": {"namespace": ["a\u202e"]},
+        "variants": {"x\n\u001b[2J": {"a\u001bb": {"c\u2066": ["d\u200b", 7]}}}}"#;
+    place.put("foo-1.0-py3-none-any-x.whl", declaring(json));
+    for command in ["show", "check", "index"] {
+        let mut line = vec!["variant", command, "foo-1.0-py3-none-any-x.whl"];
+        if command == "index" {
+            line.extend(["-o", "out"]);
+        }
+        let output = place.try_run(tool("offload"), &line);
+        for text in [&output.stdout, &output.stderr] {
+            let text = String::from_utf8(text.clone()).unwrap();
+            let deceives =
+                |c: char| c.is_control() && c != '\n' || "\u{202e}\u{2066}\u{200b}".contains(c);
+            assert!(!text.contains(deceives), "{command}: {text:?}");
+        }
+        assert_eq!(output.status.code(), Some(i32::from(command != "show")));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn outputs_are_as_private_as_wheels() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    place.put(WHEEL, wheel(&["kernels.hipfb"]));
+    fs::set_permissions(place.path(WHEEL), fs::Permissions::from_mode(0o600)).unwrap();
+    place.run(tool("offload"), &["variant", "split", WHEEL, "-o", "dist"]);
+    place.run(
+        tool("offload"),
+        &["variant", "make", WHEEL, "--label", "gfx90a", "-p", "a::b::c", "-o", "made"],
+    );
+    place.run(tool("offload"), &["variant", "index", "dist", "-o", "dist"]);
+    for directory in ["dist", "made"] {
+        for name in names(&place.path(directory)) {
+            let path = place.path(directory).join(&name);
+            let mode = fs::metadata(path).unwrap().permissions().mode() & 0o077;
+            assert_eq!(mode, 0, "{name}");
+        }
+    }
+}
