@@ -28,6 +28,7 @@ pub mod fields;
 pub mod hcf;
 pub mod hosts;
 pub mod ids;
+pub mod images;
 pub mod kernels;
 pub mod kpacks;
 pub mod linked;

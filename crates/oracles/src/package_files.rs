@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 use arbitrary::{Result, Unstructured};
 use gpu_packages::{
     Error, ErrorKind, Finding, Member, MemberKind, MemberPath, NewContents, Options, PackageKind,
-    Record, Replacement, RewriteOptions, Visitor, WheelEdit, Zip, ZipEdit, rewrite_deb,
-    rewrite_tar, verify, walk,
+    Record, Replacement, RewriteOptions, VariantMetadata, Visitor, WheelEdit, Zip, ZipEdit,
+    rewrite_deb, rewrite_tar, verify, walk,
 };
 
 use crate::assert_message;
@@ -73,6 +73,7 @@ fn seen(data: &[u8]) -> std::result::Result<(PackageKind, Seen), Error> {
 /// others as they are, and that every damage of the fuzzer is read within bounds.
 pub fn check(data: &[u8]) {
     any(data);
+    variant(data);
     if let Ok(record) = Record::parse(data) {
         assert_eq!(record.to_vec(), data, "a RECORD without a change");
     }
@@ -107,6 +108,16 @@ fn any(data: &[u8]) {
         Ok(zip) => zip_file(data, &zip),
         Err(error) => assert_message(&error),
     }
+}
+
+/// Reads the metadata of a variant: what is read is written and read again, and agrees with itself.
+fn variant(data: &[u8]) {
+    let Ok((metadata, faults)) = VariantMetadata::read(data) else { return };
+    let json = metadata.to_json();
+    let (again, _) = VariantMetadata::read(json.as_bytes()).expect("its own JSON");
+    assert!(!faults.is_empty() || again == metadata, "{json}");
+    let mut merged = metadata.clone();
+    assert!(merged.merge(&metadata).is_empty() && merged == metadata);
 }
 
 /// Reads a member, if it can be.

@@ -1,5 +1,7 @@
 //! Images of containers, byte by byte: OCI layouts, and archives of `docker save`.
 
+use std::collections::BTreeMap;
+
 use sha2::Digest as _;
 
 use crate::packages::{gzip, padded, tar, tar_header};
@@ -230,9 +232,14 @@ pub fn hybrid_archive(layers: &[Layer]) -> Vec<u8> {
     let names: Vec<_> = blobs.iter().map(|it| format!("\"blobs/sha256/{}\"", hex(it))).collect();
     let sources = layers.iter().zip(&blobs).map(|(layer, blob)| {
         let (id, digest, size, kind) = (hex(&layer.tar), hex(blob), blob.len(), layer.media_type());
-        format!("\"sha256:{id}\":{{\"mediaType\":\"{kind}\",\"size\":{size},\"digest\":\"sha256:{digest}\"}}")
+        let source =
+            format!("{{\"mediaType\":\"{kind}\",\"size\":{size},\"digest\":\"sha256:{digest}\"}}");
+        (id, source)
     });
-    let sources: Vec<_> = sources.collect();
+    // Equal layers have one.
+    let sources: BTreeMap<_, _> = sources.collect();
+    let sources: Vec<_> =
+        sources.iter().map(|(id, source)| format!("\"sha256:{id}\":{source}")).collect();
     let manifest = format!(
         "[{{\"Config\":\"blobs/sha256/{}\",\"RepoTags\":[\"a:1\"],\"Layers\":[{}],\"LayerSources\":{{{}}}}}]",
         hex(&config(layers)),

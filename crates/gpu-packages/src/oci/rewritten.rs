@@ -360,7 +360,13 @@ impl<'i> Change<'i> {
             for name in item.get("Config").into_iter().chain(layers) {
                 self.rename(name, changes);
             }
+            let mut sources = HashSet::new();
             for source in item.get("LayerSources").map(Node::entries).unwrap_or(&[]) {
+                // Layers that differed in what was changed may be equal now.
+                if !sources.insert(self.changed.name(&source.key)) {
+                    changes.remove(&source.name);
+                    continue;
+                }
                 self.rename(&source.name, changes);
                 let Ok(descriptor) = Descriptor::of(&source.value) else { continue };
                 let layers = self.images.layers.iter().enumerate();

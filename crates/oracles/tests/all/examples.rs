@@ -203,6 +203,17 @@ fn walk_samples() {
 }
 
 #[test]
+fn image_samples() {
+    let step = if samples::faulty::is_thorough() { 97 } else { 1997 };
+    // Any bytes are a model.
+    over_samples(|sample| {
+        for at in (0..sample.len()).step_by(step) {
+            images::check(&sample[at..sample.len().min(at + 400)]);
+        }
+    });
+}
+
+#[test]
 fn wrapper_samples() {
     over_samples(|sample| {
         wrappers::check_image(sample);
