@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use target_id::{NvidiaArch, Target};
+use target_id::{NvidiaArch, Target, is_known_processor};
 
 use crate::device::{Device, PtxJit};
 use crate::needs::Version;
@@ -32,10 +32,10 @@ enum Code {
 /// ```
 /// use device_select::VariantValue;
 ///
-/// let value = VariantValue::parse("nvidia", "sm_arch", "100_real").unwrap();
+/// let value = VariantValue::parse("nvidia", "sm_arch", "50_real").unwrap();
 /// let devices: Vec<_> = value.devices(false).iter().map(|device| device.name()).collect();
-/// assert_eq!(devices, ["sm_100", "sm_103"]);
-/// assert_eq!(value.to_string(), "nvidia :: sm_arch :: 100_real");
+/// assert_eq!(devices, ["sm_50", "sm_52"]);
+/// assert_eq!(value.to_string(), "nvidia :: sm_arch :: 50_real");
 /// assert!(VariantValue::parse("nvidia", "sm_arch", "90a_real").is_none());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,7 +58,8 @@ impl VariantValue {
                     _ => return None,
                 };
                 let arch = NvidiaArch::parse(&format!("sm_{number}")).ok()?;
-                arch.is_portable().then(|| Self::of_nvidia(arch, code))
+                let is_known = code == Code::Real || arch.minor() == 0;
+                (is_known && arch.is_portable()).then(|| Self::of_nvidia(arch, code))
             }
             ("amd", "gfx_arch") => {
                 let group = PackageGroup::of(value)?;
@@ -70,15 +71,15 @@ impl VariantValue {
     }
 
     /// Returns the properties that an image for a target may justify: for `sm_90a` the property of `sm_90`, for a generic processor the
-    /// properties of all processors that it covers. A wheel may still lack code for such GPUs in other files. Nothing for targets of
+    /// properties of all processors that it covers, for PTX the `virtual` of the first major version that can
+    /// compile it, such as `80_virtual` for `compute_75`: installers know no others. A wheel may still lack code for such GPUs in other files. Nothing for targets of
     /// other vendors.
     #[must_use]
     pub fn of_target(target: &Target) -> Vec<Self> {
         let id = target.target_id().ok();
         let name = id.as_ref().map_or_else(|| target.id(), |id| id.processor());
         if let Ok(arch) = NvidiaArch::parse(name) {
-            let code = if arch.is_ptx() { Code::Virtual } else { Code::Real };
-            return Vec::from([Self::of_nvidia(arch, code)]);
+            return Self::of_arch(arch).into_iter().collect();
         }
         let info = id.as_ref().and_then(|id| id.processor_info());
         if let Some(info) = info.filter(|info| info.is_generic()) {
@@ -87,6 +88,15 @@ impl VariantValue {
         let group = PackageGroup::of(name);
         let group = group.filter(|group| group.level() == PackageLevel::Target);
         group.iter().map(|group| Self::of_amd(group.key())).collect()
+    }
+
+    fn of_arch(arch: NvidiaArch) -> Option<Self> {
+        if !arch.is_ptx() {
+            return Some(Self::of_nvidia(arch, Code::Real));
+        }
+        let major = arch.major() + u16::from(arch.minor() > 0);
+        let later = NvidiaArch::parse(&format!("sm_{major}0")).ok()?;
+        is_known_processor(&format!("sm_{major}0")).then(|| Self::of_nvidia(later, Code::Virtual))
     }
 
     fn of_nvidia(arch: NvidiaArch, code: Code) -> Self {
@@ -133,8 +143,8 @@ impl VariantValue {
     }
 
     /// Returns the devices for which an installer takes a wheel with this property, the one that it names first: a GPU of NVIDIA's
-    /// takes machine code for its own minor version and those before it. A device of `real` compiles no PTX, and one of `virtual`
-    /// nothing else. The GPUs of Jetson modules are in machines with Arm processors only, and are left out for others.
+    /// takes machine code for its own minor version and those before it. The first device compiles no PTX if the property is `real`,
+    /// and nothing else if it is `virtual`. The GPUs of Jetson modules are in machines with Arm processors only, and are left out for others.
     #[must_use]
     pub fn devices(&self, on_arm: bool) -> Vec<Device> {
         let jit = match self.code {
@@ -153,7 +163,8 @@ impl VariantValue {
         let later = |number: &u16| *number > self.number && number / 10 == self.number / 10;
         let all = [self.number].into_iter().chain(numbers.into_iter().filter(later));
         let devices = all.filter_map(|number| Device::parse(&format!("sm_{number}")).ok());
-        devices.map(|device| device.with_ptx_jit(jit)).collect()
+        let jit = [jit].into_iter().chain(core::iter::repeat(PtxJit::Needed));
+        devices.zip(jit).map(|(device, jit)| device.with_ptx_jit(jit)).collect()
     }
 }
 
@@ -226,7 +237,9 @@ mod tests {
     fn targets_justify_properties() {
         assert_eq!(of("sm_90a"), ["nvidia :: sm_arch :: 90_real"]);
         assert_eq!(of("sm_100f"), ["nvidia :: sm_arch :: 100_real"]);
-        assert_eq!(of("compute_75"), ["nvidia :: sm_arch :: 75_virtual"]);
+        assert_eq!(of("compute_75"), ["nvidia :: sm_arch :: 80_virtual"]);
+        assert_eq!(of("compute_90a"), ["nvidia :: sm_arch :: 90_virtual"]);
+        assert!(of("compute_121").is_empty());
         assert_eq!(of("gfx90a:xnack-"), ["amd :: gfx_arch :: gfx90a"]);
         assert_eq!(of("gfx1250"), ["amd :: gfx_arch :: gfx1250"]);
         assert_eq!(
@@ -248,6 +261,7 @@ mod tests {
             ("nvidia", "sm_arch", "90"),
             ("nvidia", "sm_arch", "90f_real"),
             ("nvidia", "sm_arch", "90_lto"),
+            ("nvidia", "sm_arch", "86_virtual"),
             ("nvidia", "gfx_arch", "gfx1100"),
             ("amd", "gfx_arch", "gfx11"),
             ("amd", "gfx_arch", "gfx9999"),

@@ -59,7 +59,7 @@ impl VariantSchema {
 /// assert_eq!(properties.to_string(), "nvidia :: sm_arch :: 100_real, 90_real");
 /// # Ok::<(), gpu_packages::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct VariantProperties {
     features: BTreeMap<(String, String), BTreeSet<String>>,
 }
@@ -192,7 +192,7 @@ impl VariantMetadata {
             (true, true, false) => "expected no properties of the variant null",
             (true, false, true) => "expected properties: only the variant null has none",
             _ => {
-                self = self.with_namespaces(properties.namespaces());
+                self = self.with_namespaces(properties.namespaces())?;
                 self.variants.insert(label.to_owned(), properties);
                 return Ok(self);
             }
@@ -201,14 +201,26 @@ impl VariantMetadata {
     }
 
     /// Adds namespaces that other wheels of the version use, by priority: an index needs at least one, also for the variant `null`.
-    #[must_use]
-    pub fn with_namespaces<'n>(mut self, names: impl IntoIterator<Item = &'n str>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`](ErrorKind::Malformed) for a name with other characters than `a` to `z`, digits and `_`.
+    pub fn with_namespaces<'n>(
+        mut self,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<Self, Error> {
         for name in names {
+            if !is_name(name) {
+                let text = format!(
+                    "expected a namespace of lower-case letters, digits and '_', found '{name}'"
+                );
+                return Err(Error::new(ErrorKind::Malformed, text));
+            }
             if !self.namespaces.iter().any(|one| one == name) {
                 self.namespaces.push(name.to_owned());
             }
         }
-        self
+        Ok(self)
     }
 
     /// Returns the same in another form.
@@ -320,8 +332,9 @@ impl VariantMetadata {
                 faults.push(format!("providers.{name}: it differs in another wheel"));
             }
         }
-        if other.schema == VariantSchema::Variantlib {
-            self.schema = other.schema;
+        if other.schema != self.schema {
+            let [own, others] = [self.schema, other.schema].map(VariantSchema::url);
+            faults.push(format!("$schema: {others} is another form than {own} of another wheel"));
         }
         faults
     }
@@ -329,12 +342,11 @@ impl VariantMetadata {
     /// Returns the labels that have the same properties as one before them, each with that one.
     #[must_use]
     pub fn equal_labels(&self) -> Vec<(&str, &str)> {
+        let mut firsts = BTreeMap::new();
         let mut equal = Vec::new();
-        for (nth, (label, properties)) in self.variants().enumerate() {
-            let mut before = self.variants().take(nth);
-            if let Some((first, _)) = before.find(|(_, other)| *other == properties) {
-                equal.push((label, first));
-            }
+        for (label, properties) in self.variants() {
+            let first = *firsts.entry(properties).or_insert(label);
+            equal.extend((first != label).then_some((label, first)));
         }
         equal
     }
@@ -378,8 +390,10 @@ struct Reader {
 
 impl Reader {
     fn fault(&mut self, place: &str, text: impl fmt::Display) {
-        if self.faults.len() < MOST_FAULTS {
-            self.faults.push(format!("{place}: {text}"));
+        match self.faults.len() {
+            MOST_FAULTS => self.faults.push("further faults are not listed".to_owned()),
+            count if count < MOST_FAULTS => self.faults.push(format!("{place}: {text}")),
+            _ => {}
         }
     }
 
@@ -432,10 +446,6 @@ impl Reader {
                 self.fault("$schema", format_args!("expected {known}, found {found}"));
             }
         }
-        let providers = root.get("providers").and_then(Value::as_object);
-        if let (VariantSchema::Variantlib, Some(providers)) = (read.schema, providers) {
-            read.providers = providers.clone();
-        }
         let known = |key: &str| {
             matches!(key, "$schema" | "default-priorities" | "variants")
                 || key == "providers" && read.schema == VariantSchema::Variantlib
@@ -459,6 +469,10 @@ impl Reader {
                 self.fault(place, format_args!("'{name}' is not the name of a namespace"));
             }
         }
+        if read.schema == VariantSchema::Variantlib {
+            read.providers = self.providers(root.get("providers"), &read.namespaces);
+        }
+        let known: BTreeSet<&str> = read.namespaces.iter().map(String::as_str).collect();
         for (label, namespaces) in self.object("variants", root.get("variants")) {
             let place = format!("variants.{label}");
             if !is_label(label) {
@@ -476,13 +490,36 @@ impl Reader {
                 _ => {}
             }
             for name in properties.namespaces() {
-                if !read.namespaces.iter().any(|known| known == name) {
+                if !known.contains(name) {
                     self.fault(&format!("{place}.{name}"), "default-priorities.namespace lacks it");
                 }
             }
             read.variants.insert(label.clone(), properties);
         }
         read
+    }
+
+    /// Returns the plugins of `variantlib`'s form: one for each namespace, which is installed, built in, or replaced by a list.
+    fn providers(&mut self, value: Option<&Value>, namespaces: &[String]) -> Map<String, Value> {
+        let mut providers = Map::new();
+        let mut missing: BTreeSet<&str> = namespaces.iter().map(String::as_str).collect();
+        for (name, provider) in self.object("providers", value) {
+            let place = format!("providers.{name}");
+            if !missing.remove(&**name) {
+                self.fault(&place, "default-priorities.namespace lacks it");
+            }
+            let forms = ["requires", "static-properties", "builtin"];
+            let given = forms.iter().filter(|form| provider.get(form).is_some()).count();
+            if given != 1 {
+                let forms = forms.join(", ");
+                self.fault(&place, format_args!("expected one of {forms}, found {given}"));
+            }
+            providers.insert(name.clone(), provider.clone());
+        }
+        for name in missing {
+            self.fault("providers", format_args!("lacks the namespace '{name}'"));
+        }
+        providers
     }
 
     fn properties(&mut self, place: &str, namespaces: &Value) -> VariantProperties {

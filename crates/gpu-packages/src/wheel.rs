@@ -275,18 +275,7 @@ impl<'z> WheelEdit<'z> {
             changed.push(self.with_build(build, &mut source)?);
         }
         if let Some(json) = &self.variant {
-            match variant_json(self.zip) {
-                Some(index) => changed.push((index, self.stored_as(index, json.as_bytes())?)),
-                None => {
-                    let contents = NewContents::deflate(json.as_bytes(), 6, NonZeroUsize::MIN)?;
-                    let directory = std::str::from_utf8(self.directory).map_err(|_| {
-                        Error::refused("expected a .dist-info directory with a name in UTF-8")
-                    })?;
-                    let name = format!("{directory}/{VARIANT_JSON}");
-                    record.add(&name, contents.size(), &contents.hash(Algorithm::Sha256)?);
-                    edit.add(&name, contents);
-                }
-            }
+            self.set_variant(json, &mut edit, &mut record)?;
         }
         for index in self.signatures() {
             if !self.drops_signature {
@@ -322,6 +311,35 @@ impl<'z> WheelEdit<'z> {
         let mut rewrite = edit.plan_source(&mut source)?;
         rewrite.set_unlisted(unlisted);
         Ok(rewrite)
+    }
+
+    /// Gives `variant.json` this text, and a row of `RECORD`.
+    fn set_variant(
+        &self,
+        json: &str,
+        edit: &mut ZipEdit<'_>,
+        record: &mut Record,
+    ) -> Result<(), Error> {
+        let directory = std::str::from_utf8(self.directory)
+            .map_err(|_| Error::refused("expected a .dist-info directory with a name in UTF-8"))?;
+        let name = format!("{directory}/{VARIANT_JSON}");
+        let contents = match variant_json(self.zip) {
+            Some(index) => {
+                let contents = self.stored_as(index, json.as_bytes())?;
+                edit.replace(index, contents.clone());
+                contents
+            }
+            None => {
+                let contents = NewContents::deflate(json.as_bytes(), 6, NonZeroUsize::MIN)?;
+                edit.add(&name, contents.clone());
+                contents
+            }
+        };
+        let size = contents.size();
+        if record.replace(name.as_bytes(), size, |algorithm| contents.hash(algorithm))? == 0 {
+            record.add(&name, size, &contents.hash(Algorithm::Sha256)?);
+        }
+        Ok(())
     }
 
     /// Returns new contents of a member, stored or deflated as it is.

@@ -43,6 +43,13 @@ impl Options {
         }
     }
 
+    /// Allows edits of signed files, which lose their signatures.
+    #[must_use]
+    pub fn with_drop_signature(mut self, is_allowed: bool) -> Self {
+        self.host.drop_signature = is_allowed;
+        self
+    }
+
     /// Returns the same options, and writes nothing.
     pub fn dry(&self) -> Self {
         let mut options = self.clone();

@@ -9,7 +9,7 @@ use device_select::{Support, VariantValue, Version, driver_of_cuda, few};
 use gpu_packages::{VariantMetadata, VariantProperties};
 
 use super::code::Code;
-use super::wheel::{Wheel, bounded, files, wheels};
+use super::wheel::{INDEX, Wheel, bounded, files, wheels};
 use tool_inputs::limits::Limits;
 use tool_kit::document::{Document, FINDINGS, Shape};
 use tool_kit::finding::{Finding, Level};
@@ -51,7 +51,8 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
             continue;
         }
         let mut found = own_findings(wheel, &all, &args.limits)?;
-        if let Some(metadata) = &wheel.metadata {
+        let is_one = |metadata: &&VariantMetadata| metadata.variants().len() == 1;
+        if let Some(metadata) = wheel.metadata.as_ref().filter(is_one) {
             match versions.get_mut(&wheel.index_name()) {
                 Some(version) => {
                     let faults = version.merge(metadata);
@@ -62,7 +63,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         }
         has_faults |= take(&mut document, &name, found, args.format.is_quiet())?;
     }
-    for path in files(&args.files, "-variants.json")? {
+    for path in files(&args.files, INDEX)? {
         let name = input::display(&path);
         let found = index_findings(&path, &name, &versions);
         let found =
@@ -177,6 +178,10 @@ fn code_findings(
                     format!("{property}: not a release of CUDA that is known"),
                 )),
             },
+            (None, ("nvidia", "cuda_version_upper_bound")) if value.parse::<f64>().is_err() => {
+                let text = format!("{property}: not a release of CUDA");
+                found.push(warning("variant/unknown-value", text));
+            }
             (None, ("nvidia", "sm_arch") | ("amd", "gfx_arch")) => found.push(error(
                 "variant/unknown-value",
                 format!("{property}: no installer knows a GPU of this name"),
@@ -227,7 +232,9 @@ fn code_findings(
         let is_declared = |value: &VariantValue| {
             values.iter().any(|one| one == value || one.processor() == value.processor())
         };
-        let more = code.values().into_iter().filter(|value| !is_declared(value));
+        // PTX may be there for later GPUs, which take the wheel by its machine code.
+        let all = code.values().into_iter().filter(|value| !value.is_portable());
+        let more = all.filter(|value| !is_declared(value));
         let of_declared =
             more.filter(|value| values.iter().any(|one| one.namespace() == value.namespace()));
         let more: Vec<String> = of_declared.map(|value| value.to_string()).collect();
@@ -265,8 +272,8 @@ fn index_findings(
     let (index, faults) = VariantMetadata::read(&json).map_err(|error| error.to_string())?;
     let form = |fault: String| Finding::error("variant/form", name, fault);
     let mut found: Vec<Finding> = faults.into_iter().map(form).collect();
-    let file = path.file_name().map(|name| name.to_string_lossy());
-    let Some(wheels) = file.and_then(|file| versions.get(&*file)) else { return Ok(found) };
+    let file = path.file_name().map(|name| name.to_string_lossy().to_lowercase());
+    let Some(wheels) = file.and_then(|file| versions.get(&file)) else { return Ok(found) };
     found.extend(index.clone().merge(wheels).into_iter().map(|fault| contradicts(name, fault)));
     for (label, _) in wheels.variants().filter(|(label, _)| index.get(label).is_none()) {
         let text =

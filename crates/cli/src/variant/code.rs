@@ -68,6 +68,11 @@ impl Code {
         images.map(Candidate::target).flat_map(VariantValue::of_target).collect()
     }
 
+    /// Returns the devices for which installers take the wheel by a property, the one first that it names.
+    pub(super) fn devices(&self, value: &VariantValue) -> impl Iterator<Item = Device> {
+        value.devices(self.on_arm).into_iter()
+    }
+
     /// Returns the answers for all devices that a property is for, the one first that it names. With a driver, for machines
     /// where it is installed.
     pub(super) fn judge(
@@ -80,8 +85,7 @@ impl Code {
             Some(version) => device.with_installed(Software::Driver, version),
             None => device,
         };
-        let devices: Vec<Device> =
-            value.devices(self.on_arm).into_iter().map(with_driver).collect();
+        let devices: Vec<Device> = self.devices(value).map(with_driver).collect();
         let question = question(devices.clone(), driver.is_some(), limits);
         let mut set = FileSet::new(devices.clone()).with_package(&self.name);
         for (input, file) in &self.files {

@@ -36,13 +36,13 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         let name = wheel.shown();
         let mut faults = wheel.faults.clone();
         match (&wheel.metadata, wheel.name.label()) {
-            (Some(metadata), Some(label)) => {
+            (Some(metadata), Some(label)) if metadata.check_label(label).is_some() => {
                 faults.extend(metadata.check_label(label));
-                match versions.get_mut(&wheel.index_name()) {
-                    Some(version) => faults.extend(version.merge(metadata)),
-                    None => _ = versions.insert(wheel.index_name(), metadata.clone()),
-                }
             }
+            (Some(metadata), Some(_)) => match versions.get_mut(&wheel.index_name()) {
+                Some(version) => faults.extend(version.merge(metadata)),
+                None => _ = versions.insert(wheel.index_name(), metadata.clone()),
+            },
             (_, None) => faults.push("the name of the file has no label".to_owned()),
             (None, _) if faults.is_empty() => {
                 faults.push("the wheel has no variant.json".to_owned());

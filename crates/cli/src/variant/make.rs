@@ -20,7 +20,7 @@ use tool_kit::{Outcome, input, report};
 /// Make a variant of a wheel
 ///
 /// The new wheel has the same files, a variant.json, and the label in its name. Without --property it declares the GPUs for which it
-/// has all code, and those for which it has some.
+/// has all code, and those for which it has some; a variant keeps what else it declares.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A wheel
@@ -32,6 +32,11 @@ pub(super) struct Args {
     /// Declare this property, such as "x86_64 :: level :: v3". Repeatable
     #[arg(short, long = "property", value_name = "PROPERTY")]
     properties: Vec<String>,
+    /// Put this namespace before others, also if only other wheels use it. Repeatable
+    ///
+    /// Installers choose by the first namespace, then by the next. All wheels of a version must have the same order.
+    #[arg(long = "namespace", value_name = "NAME")]
+    namespaces: Vec<String>,
     /// Write metadata of this form
     #[arg(long, value_enum, value_name = "FORM", default_value = "pep825")]
     schema: Schema,
@@ -64,6 +69,10 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         namespaces = justified.iter().map(VariantValue::namespace).collect();
         if args.label != NULL {
             declare(&mut properties, &justified).map_err(failed)?;
+            for [namespace, feature, value] in wheel.other_properties() {
+                let added = properties.add(namespace, feature, value);
+                added.map_err(|error| failed(error.to_string()))?;
+            }
         }
         if properties.is_empty() && args.label != NULL {
             let text =
@@ -71,8 +80,11 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
             return Err(failed(text.to_owned()));
         }
     }
-    let metadata = VariantMetadata::new(&args.label, properties)
-        .map(|metadata| metadata.with_namespaces(namespaces))
+    let given = args.namespaces.iter().map(String::as_str);
+    let metadata = VariantMetadata::default()
+        .with_namespaces(given)
+        .and_then(|metadata| metadata.with_variant(&args.label, properties))
+        .and_then(|metadata| metadata.with_namespaces(namespaces))
         .and_then(|metadata| metadata.with_schema(args.schema.into()))
         .map_err(|error| failed(error.to_string()))?;
     let mut out = style::stdout();

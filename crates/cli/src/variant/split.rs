@@ -22,7 +22,8 @@ use tool_kit::{Outcome, input};
 /// Split a wheel into a variant for each GPU
 ///
 /// Each variant has the code that its GPUs load, as `offload shrink` keeps it, and declares these GPUs. The variant null has all code
-/// and declares nothing: installers take it where no other is compatible. Wheels that fail are not written; those before them stay.
+/// and declares nothing: installers take it where no other is compatible. If one fails, the wheels before it stay, and no variant null
+/// is made.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// A wheel with code for several GPUs
@@ -46,6 +47,9 @@ pub(super) struct Args {
     /// Write to this directory, created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
+    /// Allow changing a signed wheel; remove its signature
+    #[arg(long)]
+    drop_signature: bool,
     #[command(flatten)]
     limits: Limits,
 }
@@ -59,6 +63,11 @@ enum By {
 pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     let wheel = Wheel::open(&args.file, &args.limits)?;
     let failed = |text: String| at(&args.file, &io::Error::other(text));
+    if wheel.is_variant() {
+        let text =
+            "it is a variant: expected the wheel that it was made of, or `offload variant make`";
+        return Err(failed(text.to_owned()));
+    }
     let code = Code::read(&wheel, false, &args.limits)?;
     if code.is_damaged {
         return Err(failed(
@@ -85,7 +94,8 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     }
     // With a slash at its end it is a directory.
     let directory = args.output.join("");
-    let options = Options::strict(Some(directory), (false, ListFormat::default()), &args.limits);
+    let options = Options::strict(Some(directory), (false, ListFormat::default()), &args.limits)
+        .with_drop_signature(args.drop_signature);
     let mut table = Table::default()
         .column("VARIANT", Align::Left, TARGET)
         .numbers(["SIZE"])
@@ -96,7 +106,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         declare(&mut properties, values).map_err(failed)?;
         let declared = properties.to_string();
         let metadata = metadata(label, properties, &namespaces, args.schema).map_err(failed)?;
-        let rule = rule(values).map_err(failed)?;
+        let rule = rule(&code, values, &justified).map_err(failed)?;
         let thinning = Thinning { rule: &rule, permits: PERMITS, options: &options };
         let mut report = SizeReport::saying_errors();
         let edited = thinning.edit(std::slice::from_ref(&args.file), |editor| {
@@ -112,8 +122,12 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     if !args.no_null && outcome == Outcome::Clean {
         let none = VariantProperties::default();
         let metadata = metadata(NULL, none, &namespaces, args.schema).map_err(failed)?;
-        let (_, size) = write(&wheel, &metadata, (&args.output, false), &args.limits)?;
+        let (_, size) =
+            write(&wheel, &metadata, (&args.output, args.drop_signature), &args.limits)?;
         table.row(&[NULL.to_owned(), style::size(size), "nothing, and has all code".to_owned()]);
+    }
+    if outcome == Outcome::Faults {
+        return Ok(outcome);
     }
     let mut out = style::stdout();
     let directory = input::display(&args.output);
@@ -142,15 +156,26 @@ fn metadata(
     // The list of all wheels, in one order.
     VariantMetadata::default()
         .with_namespaces(namespaces.iter().copied())
-        .with_variant(label, properties)
+        .and_then(|metadata| metadata.with_variant(label, properties))
         .and_then(|metadata| metadata.with_schema(schema.into()))
         .map_err(|error| error.to_string())
 }
 
-/// Returns the rule that keeps what these GPUs load.
-fn rule(values: &[VariantValue]) -> Result<Rule, String> {
-    let wanted = values.iter().map(|value| Wanted::parse_known(value.processor()));
-    let wanted = wanted.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+/// Returns the rule that keeps what all GPUs load for which installers prefer a wheel with these properties to one with others of `all`.
+fn rule(code: &Code, values: &[VariantValue], all: &[VariantValue]) -> Result<Rule, String> {
+    let mut wanted = Vec::new();
+    for value in values {
+        for device in code.devices(value) {
+            let takes = |other: &&VariantValue| {
+                !other.is_portable() && code.devices(other).any(|one| one.name() == device.name())
+            };
+            // They are in the order of releases.
+            if all.iter().rfind(takes) == Some(value) {
+                wanted
+                    .push(Wanted::parse_known(&device.name()).map_err(|error| error.to_string())?);
+            }
+        }
+    }
     Ok(Rule::keep(wanted))
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use gpu_packages::{
-    MAX_VARIANT_JSON, PackageForm, VariantMetadata, VariantSchema, WheelName, variant_json,
+    MAX_VARIANT_JSON, PackageForm, VariantMetadata, VariantSchema, WheelName, normalized_name,
+    variant_json,
 };
 use tool_inputs::limits::Limits;
 use tool_inputs::package::Package;
@@ -16,6 +17,9 @@ use tool_kit::opened::Opened;
 use tool_kit::output::at;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::{input, report};
+
+/// The end of the names of index files.
+pub(super) const INDEX: &str = "-variants.json";
 
 /// A wheel, and what it declares.
 #[derive(Debug)]
@@ -66,9 +70,19 @@ impl Wheel {
         self.name.label().is_some() || self.metadata.is_some() || !self.faults.is_empty()
     }
 
-    /// Returns the name of the file of an index with this version.
+    /// Returns the declared properties that name no GPU, as namespace, feature and value.
+    pub(super) fn other_properties(&self) -> impl Iterator<Item = [&str; 3]> {
+        let variants = self.metadata.iter().flat_map(|metadata| metadata.variants());
+        let all = variants.flat_map(|(_, properties)| properties.iter());
+        all.filter(|[namespace, feature, _]| {
+            !matches!((*namespace, *feature), ("nvidia", "sm_arch") | ("amd", "gfx_arch"))
+        })
+    }
+
+    /// Returns the name of the file of an index with this version: names are in lower case there.
     pub(super) fn index_name(&self) -> String {
-        format!("{}-{}-variants.json", self.name.name(), self.name.version())
+        let name = normalized_name(self.name.name()).replace('-', "_");
+        format!("{name}-{}{INDEX}", self.name.version())
     }
 }
 
@@ -112,7 +126,8 @@ pub(super) fn wheels(arguments: &[PathBuf], limits: &Limits) -> io::Result<(Vec<
     };
     for argument in arguments {
         let paths = files(std::slice::from_ref(argument), ".whl")?;
-        if paths.is_empty() && !argument.to_string_lossy().ends_with("-variants.json") {
+        // The files of an index may be alone.
+        if paths.is_empty() && files(std::slice::from_ref(argument), INDEX)?.is_empty() {
             let what = if argument.is_dir() { "no wheels in it" } else { "not a wheel (.whl)" };
             fail(&format!("{}: {what}", input::display(argument)));
         }

@@ -96,7 +96,8 @@ fn each_rule_of_the_form_has_a_fault_with_its_place() {
     }
     // Not more than a page of faults.
     let many = (0..1000).map(|n| format!("\"A{n}\": 1")).collect::<Vec<_>>().join(",");
-    assert_eq!(read(&format!("{{{many}}}")).1.len(), 50);
+    let faults = read(&format!("{{{many}}}")).1;
+    assert_eq!((faults.len(), &*faults[50]), (51, "further faults are not listed"));
 }
 
 #[test]
@@ -104,7 +105,7 @@ fn an_index_is_the_union_of_its_wheels() {
     let of = |label: &str, all: &[&str]| VariantMetadata::new(label, properties(all)).unwrap();
     let mut index = of("gfx1100", &["amd :: gfx_arch :: gfx1100"]);
     assert!(index.merge(&of("gfx942", &["amd :: gfx_arch :: gfx942"])).is_empty());
-    assert!(index.merge(&of("null", &[]).with_namespaces(["amd"])).is_empty());
+    assert!(index.merge(&of("null", &[]).with_namespaces(["amd"]).unwrap()).is_empty());
     assert_eq!(
         Vec::from_iter(index.variants().map(|(label, _)| label)),
         ["gfx1100", "gfx942", "null"]
@@ -128,7 +129,7 @@ fn an_index_is_the_union_of_its_wheels() {
     assert_eq!(index.equal_labels(), [("same", "gfx942")]);
     // The longer list of namespaces counts.
     let mut short = of("a", &["amd :: gfx_arch :: gfx942"]);
-    let long = of("b", &["amd :: gfx_arch :: gfx950"]).with_namespaces(["nvidia"]);
+    let long = of("b", &["amd :: gfx_arch :: gfx950"]).with_namespaces(["nvidia"]).unwrap();
     assert!(short.merge(&long).is_empty());
     assert_eq!(Vec::from_iter(short.namespaces()), ["amd", "nvidia"]);
 }
@@ -193,7 +194,8 @@ fn a_wheel_becomes_a_variant_and_another_one() {
         // The file is replaced, not added again.
         let second = VariantMetadata::new("null", VariantProperties::default())
             .unwrap()
-            .with_namespaces(["amd"]);
+            .with_namespaces(["amd"])
+            .unwrap();
         let other = make(&made, &second);
         assert_eq!(stated(&other), second.to_json());
         assert_eq!(seen(&other).files.len(), after.files.len());
@@ -234,4 +236,54 @@ fn stated(wheel: &[u8]) -> String {
     let index = variant_json(&zip).unwrap();
     zip.open(index, Cursor::new(wheel)).unwrap().read_to_string(&mut text).unwrap();
     text
+}
+
+#[test]
+fn plugins_are_there_for_each_namespace() {
+    let metadata = VariantMetadata::new("x", properties(&["amd :: gfx_arch :: gfx942"])).unwrap();
+    let plain = metadata.clone();
+    let json = metadata.with_schema(VariantSchema::Variantlib).unwrap().to_json();
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    for (providers, expected) in [
+        ("null", "providers: expected an object, found null"),
+        ("5", "providers: expected an object, found a number"),
+        ("{}", "providers: lacks the namespace 'amd'"),
+        (r#"{"amd": 7}"#, "providers.amd: expected one of requires"),
+        (
+            r#"{"amd": {"requires": ["a"], "builtin": "b"}}"#,
+            "providers.amd: expected one of requires",
+        ),
+        (r#"{"amd": {"builtin": "b"}, "x": {"builtin": "b"}}"#, "providers.x: default-priorities"),
+    ] {
+        let mut value = value.clone();
+        value["providers"] = serde_json::from_str(providers).unwrap();
+        let (_, faults) = read(&value.to_string());
+        assert!(faults.iter().any(|fault| fault.starts_with(expected)), "{expected}: {faults:?}");
+    }
+    // One version has wheels of one form.
+    let (other, _) = read(&json);
+    let faults = plain.clone().merge(&other);
+    assert!(faults.iter().any(|fault| fault.starts_with("$schema: ")), "{faults:?}");
+}
+
+#[test]
+fn a_variant_has_one_row_of_record() {
+    let metadata = VariantMetadata::new("x", properties(&["a :: b :: c"])).unwrap();
+    let json = ("foo-1.0.dist-info/variant.json", &b"{}"[..]);
+    for is_there in [true, false] {
+        let mut members = packages::wheel(&[("a.py", b""), json]);
+        if is_there {
+            // It is there, and RECORD lacks it.
+            let record = members.iter_mut().find(|it| it.name.ends_with(b"/RECORD")).unwrap();
+            let text = String::from_utf8(record.contents.clone()).unwrap();
+            let rows = text.lines().filter(|row| !row.starts_with(json.0));
+            record.contents = rows.map(|row| format!("{row}\n")).collect::<String>().into();
+        } else {
+            members.retain(|it| it.name != json.0.as_bytes());
+        }
+        let made = make(&packages::zip(&members, &Around::default()), &metadata);
+        let verified = verify(Cursor::new(&made), &Default::default()).unwrap();
+        assert!(verified.findings.is_empty(), "{is_there}: {:?}", verified.findings);
+        assert_eq!(stated(&made), metadata.to_json());
+    }
 }

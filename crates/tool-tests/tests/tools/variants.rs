@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use samples::fatbin::{Made, fatbin};
 use samples::packages::{self, Around};
 use serde_json::Value;
 
@@ -262,4 +263,97 @@ fn outputs_are_as_private_as_wheels() {
             assert_eq!(mode, 0, "{name}");
         }
     }
+}
+
+/// Returns a wheel with a fatbinary: code for the features of sm_100, code for sm_90, and PTX of this version.
+fn cuda(ptx: &str) -> Vec<u8> {
+    let text = format!(
+        ".version {ptx}\n.target sm_90\n.address_size 64\n.visible .entry k() {{ ret; }}\n"
+    );
+    let cubin = |sm: u32| {
+        // The header of an ELF file for NVIDIA's GPUs.
+        let mut code = b"\x7fELF\x02\x01\x01\x33\x07".to_vec();
+        code.resize(64, 0);
+        (code[18], code[48]) = (190, u8::try_from(sm).unwrap());
+        Made::cubin(sm, &code)
+    };
+    let specific = Made { flags: 0x10_0001, ..cubin(100) };
+    let ptx = Made { kind: 1, sm: 90, payload: text.into_bytes(), ..cubin(90) };
+    let code = fatbin(&[specific, cubin(90), ptx]);
+    packages::zip(&packages::wheel(&[("foo/code.fatbin", &code)]), &Around::default())
+}
+
+#[test]
+fn gpus_that_take_a_variant_find_code_in_it() {
+    let place = Place::new();
+    place.put(WHEEL, cuda("7.8"));
+    place.run(tool("offload"), &["variant", "split", WHEEL, "-o", "dist"]);
+    let names = names(&place.path("dist"));
+    assert!(names.contains(&"foo-1.0-py3-none-any-sm_100.whl".to_owned()), "{names:?}");
+    // Installers take 100_real for sm_103, too: it compiles the PTX.
+    let sm_100 = "dist/foo-1.0-py3-none-any-sm_100.whl";
+    place.run(tool("offload"), &["match", "--gpu", "sm_103,sm_100", sm_100]);
+    let listed = place.run(tool("offload"), &["ls", "dist/foo-1.0-py3-none-any-sm_90.whl"]);
+    assert!(listed.contains("sm_90") && !listed.contains("sm_100"), "{listed}");
+    assert_eq!(check(&place, &["dist"]), (Some(0), Vec::new()));
+    // Without PTX, there is no code for it.
+    place.run(tool("offload"), &["thin", sm_100, "--keep", "sm_100", "-o", "thin.whl"]);
+    fs::rename(place.path("thin.whl"), place.path("foo-1.0-py3-none-any-sm_100.whl")).unwrap();
+    let (status, codes) = check(&place, &["foo-1.0-py3-none-any-sm_100.whl"]);
+    assert_eq!((status, &*codes), (Some(0), &["warning variant/wider".to_owned()][..]));
+}
+
+#[test]
+fn a_lower_bound_of_cuda_is_compared_with_the_needs_of_code() {
+    let place = Place::new();
+    place.put(WHEEL, cuda("8.8"));
+    for (bound, expected) in [("12.9", vec![]), ("12.4", vec!["warning variant/bound".to_owned()])]
+    {
+        let bound = format!("nvidia :: cuda_version_lower_bound :: {bound}");
+        let ptx = "nvidia :: sm_arch :: 120_virtual";
+        let line = ["variant", "make", WHEEL, "--label", "x", "-p", &bound, "-p", ptx, "-o", "out"];
+        place.run(tool("offload"), &line);
+        let (status, codes) = check(&place, &["out"]);
+        let codes: Vec<_> =
+            codes.into_iter().filter(|code| !code.ends_with("undeclared")).collect();
+        assert_eq!((status, codes), (Some(0), expected), "{bound}");
+    }
+}
+
+#[test]
+fn what_a_variant_declares_besides_gpus_stays() {
+    let place = Place::new();
+    place.put(WHEEL, wheel(&["kernels.hipfb"]));
+    let level = "x86_64 :: level :: v3";
+    let line =
+        ["variant", "make", WHEEL, "--label", "v3", "-p", level, "--namespace", "amd", "-o", "a"];
+    place.run(tool("offload"), &line);
+    let v3 = "a/foo-1.0-py3-none-any-v3.whl";
+    let made = place.run(tool("offload"), &["variant", "make", v3, "--label", "v3_amd", "-o", "b"]);
+    assert!(made.contains(level) && made.contains("amd :: gfx_arch :: gfx1030, gfx90a"), "{made}");
+    place.run(tool("offload"), &["variant", "index", "a", "b", "-o", "index"]);
+    let index = fs::read_to_string(place.path("index/foo-1.0-variants.json")).unwrap();
+    let index: Value = serde_json::from_str(&index).unwrap();
+    assert_eq!(index["default-priorities"]["namespace"], serde_json::json!(["amd", "x86_64"]));
+    // An index may lie alone.
+    assert_eq!(check(&place, &["a", "b", "index"]).0, Some(0));
+    fails(&place, &["variant", "split", v3, "-o", "c"], "it is a variant");
+    fails(
+        &place,
+        &["variant", "make", WHEEL, "--label", "x", "--namespace", "A", "-o", "c"],
+        "namespace",
+    );
+    assert!(!place.path("c").exists());
+}
+
+#[test]
+fn a_signed_wheel_is_split_if_that_is_allowed() {
+    let place = Place::new();
+    let kernels = fs::read(data("kernels.hipfb")).unwrap();
+    let mut members = packages::wheel(&[("kernels.hipfb", &kernels)]);
+    members.push(packages::Made::new("foo-1.0.dist-info/RECORD.jws", b"{}"));
+    place.put(WHEEL, packages::zip(&members, &Around::default()));
+    fails(&place, &["variant", "split", WHEEL, "-o", "dist"], "--drop-signature");
+    place.run(tool("offload"), &["variant", "split", WHEEL, "-o", "dist", "--drop-signature"]);
+    place.run(tool("offload"), &["verify", "dist"]);
 }
