@@ -28,7 +28,7 @@ use crate::words::{allow_if, of_member, of_package};
 /// The level of published wheels.
 const LEVEL: u32 = 6;
 
-/// The list of members of a wheel, in its directory, which is written anew.
+/// The list of members of a wheel, in its directory. The joined wheel has a new one.
 const RECORD: &str = "RECORD";
 
 /// Files that sign this list.
@@ -242,7 +242,7 @@ impl WheelJoin<'_> {
         Ok(JoinedWheel { size, libraries: done, files, notes })
     }
 
-    /// Returns the most bytes that are decompressed of a member. What is stored as it is takes no more room than there.
+    /// Returns the most bytes that are decompressed of a member. One that is not deflated takes no more room than in the wheel.
     fn most(&self, zip: &Zip, index: usize) -> u64 {
         let stored = zip.members().get(index).map_or(0, ZipMember::stored_size);
         self.limits.held_of(zip.file_len()).max(stored)

@@ -60,7 +60,7 @@ impl Contents {
             read.map_err(|error| of_member(&path, error.into()))?;
             let is_linked =
                 matches!(FileFormat::sniff(&head), FileFormat::Elf { .. } | FileFormat::Pe);
-            // What is stored as it is takes no more room than there.
+            // A member that is not deflated takes no more room than in the wheel.
             let most = limits.held_of(zip.file_len()).max(member.stored_size());
             let member = Candidate { index, path, size: member.size(), most };
             if is_linked { linked.push(member) } else { others.push(member) }

@@ -226,9 +226,8 @@ impl Splitting<'_, '_> {
     /// Checks the files that move, whose rows of `RECORD` are new ones.
     fn check_moved(&mut self, contents: &Contents) -> Result<(), Failure> {
         for (index, _) in &contents.device_files {
-            let member = self.zip.members().get(*index);
-            let path = member.map(|member| String::from_utf8_lossy(member.name()).into_owned());
-            let path = path.unwrap_or_default();
+            let Some(member) = self.zip.members().get(*index) else { continue };
+            let path = String::from_utf8_lossy(member.name()).into_owned();
             let skip =
                 |contents: &mut dyn Read| Ok(io::copy(contents, &mut io::sink()).map(|_| ())?);
             self.read(*index, &path, skip).map_err(|failure| of_member(&path, failure))?;
@@ -315,7 +314,7 @@ fn check_paths(zip: &Zip, contents: &Contents, packs: &[Pack]) -> Result<(), Fai
 fn check_outputs(paths: impl Iterator<Item = PathBuf>, input: Stamp) -> Result<(), Failure> {
     let mut names = BTreeSet::new();
     for path in paths {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         if fs::metadata(&path).is_ok_and(|there| Stamp::new(&there) == input) {
             let text = format!("the new wheel {name} would replace the wheel that is split");
             return Err(Failure::refused(text));

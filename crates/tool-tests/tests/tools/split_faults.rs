@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{stderr, stdout};
+use crate::common::{new_command, stderr, stdout};
 use crate::split_wheels::{INFO, NAME, data_file, device, drop_in, library, names, place, read};
 use crate::wheels::Place;
 use samples::packages::{self, Around, Made};
@@ -292,7 +292,7 @@ fn directories_have_regular_files_which_stay_executable() {
     let host = "a/foo-1.0-py3-none-any";
     assert_ne!(mode(&format!("{host}/foo/libfoo.so")), 0);
     assert_eq!(mode(&format!("{host}/{INFO}/METADATA")), 0);
-    let made = std::process::Command::new("mkfifo").arg(place.path("tree/foo/pipe")).status();
+    let made = new_command("mkfifo").arg(place.path("tree/foo/pipe")).status();
     assert!(made.unwrap().success());
     let output = run("b");
     assert_eq!(output.status.code(), Some(1));
