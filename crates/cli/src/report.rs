@@ -84,8 +84,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     Ok(outcome)
 }
 
-/// Fails if the page would take the place of an input.
-fn check_output<'p>(output: &'p Path, inputs: impl Iterator<Item = &'p Path>) -> io::Result<()> {
+/// Fails if a new file would take the place of an input.
+pub(crate) fn check_output<'p>(
+    output: &'p Path,
+    inputs: impl Iterator<Item = &'p Path>,
+) -> io::Result<()> {
     if Outputs::appears_late(output) && output::named_in([output], inputs).is_some() {
         let path = output.display();
         return Err(io::Error::other(format!("'{path}': this is an input: choose another name")));

@@ -83,8 +83,8 @@ pub struct DeviceFile {
 }
 
 impl DeviceFile {
-    /// Returns what a path, with `/`, says of a file; `None` for files that all GPUs need, for those of other libraries, and for kernel
-    /// packs.
+    /// Returns what a path, with `/`, says of a file; `None` for files that all GPUs need, and for those of other libraries. Any
+    /// file below the directory of a GPU is for it, also a kernel pack; those of `.kpack` belong to no library.
     #[must_use]
     pub fn at(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.split('/').collect();

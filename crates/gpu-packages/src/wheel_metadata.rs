@@ -1,6 +1,6 @@
 //! Name, version and tags of a wheel, and the texts of wheels that belong to it.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::fmt;
 
 use byte_parts::ReadSeek;
@@ -9,6 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::path::Shown;
 use crate::text::fields;
 use crate::wheel::{dist_info, read_member, within};
+use crate::wheel_name::check_build;
 use crate::zip::Zip;
 
 /// The most bytes of `METADATA` and `WHEEL`.
@@ -34,6 +35,8 @@ pub struct WheelMetadata {
     build: Option<String>,
     /// `PYTHON-ABI-PLATFORM`, at least one.
     tags: Vec<[String; 3]>,
+    /// The tags in a file name.
+    tag_set: String,
     /// The place and the bytes of `METADATA`.
     index: usize,
     text: Vec<u8>,
@@ -55,7 +58,7 @@ impl WheelMetadata {
     /// # Errors
     ///
     /// [`NotAPackage`](ErrorKind::NotAPackage) unless the zip file has one `.dist-info` directory; [`Malformed`](ErrorKind::Malformed)
-    /// if a file or a field is not there, or a tag has not three parts; [`Limit`](ErrorKind::Limit) for texts of more than 16 MiB;
+    /// if a file or a field is not there, a tag has not three parts, or a build tag is not one; [`Limit`](ErrorKind::Limit) for texts of more than 16 MiB;
     /// errors of [`Zip::open`].
     pub fn read(zip: &Zip, mut reader: impl ReadSeek) -> Result<Self, Error> {
         let directory = dist_info(zip).ok_or_else(|| {
@@ -97,8 +100,13 @@ impl WheelMetadata {
         if tags.is_empty() {
             return Err(malformed("WHEEL", "expected a field Tag".to_owned()));
         }
-        let build = fields(&wheel, "Build").next().map(str::to_owned);
-        Ok(WheelMetadata { name, version, build, tags, index, text })
+        let build = fields(&wheel, "Build").next().filter(|build| !build.is_empty());
+        let build = build.map(str::to_owned);
+        if let Some(build) = &build {
+            check_build(build).map_err(|error| malformed("WHEEL", error.to_string()))?;
+        }
+        let tag_set = tag_set(&tags);
+        Ok(WheelMetadata { name, version, build, tags, tag_set, index, text })
     }
 
     /// Returns the name of the distribution, as it is written there.
@@ -137,26 +145,7 @@ impl WheelMetadata {
     pub fn file_name(&self, name: &str) -> String {
         let build = self.build.iter().map(|build| format!("-{build}")).collect::<String>();
         let (name, version) = (escaped(name), escaped(&self.version));
-        format!("{name}-{version}{build}-{}.whl", self.tag_set())
-    }
-
-    fn tag_set(&self) -> String {
-        let parts = |part: usize| {
-            let mut seen: Vec<&str> = Vec::new();
-            for tag in self.tags.iter().filter_map(|tag| tag.get(part)) {
-                if !seen.contains(&tag.as_str()) {
-                    seen.push(tag);
-                }
-            }
-            seen
-        };
-        let [python, abi, platform] = [0, 1, 2].map(parts);
-        let distinct: BTreeSet<_> = self.tags.iter().collect();
-        let is_set = python.len() * abi.len() * platform.len() == distinct.len();
-        match self.tags.first() {
-            Some(first) if !is_set => first.join("-"),
-            _ => [python, abi, platform].map(|part| part.join(".")).join("-"),
-        }
+        format!("{name}-{version}{build}-{}.whl", self.tag_set)
     }
 
     /// Returns the text of the file `WHEEL` for a wheel with the tags of this one that is not pure Python.
@@ -225,6 +214,22 @@ impl WheelMetadata {
         let lines = self.text.split_inclusive(|&byte| byte == b'\n');
         let is_field = |line: &&[u8]| !matches!(**line, [b'\n'] | [b'\r', b'\n']);
         lines.take_while(is_field).map(<[u8]>::len).sum()
+    }
+}
+
+/// Returns the tags as one set where they can be; otherwise the first one.
+fn tag_set(tags: &[[String; 3]]) -> String {
+    let parts = |part: usize| {
+        let mut seen = HashSet::new();
+        let all = tags.iter().filter_map(|tag| tag.get(part)).map(String::as_str);
+        all.filter(|tag| seen.insert(*tag)).collect::<Vec<_>>()
+    };
+    let [python, abi, platform] = [0, 1, 2].map(parts);
+    let distinct: HashSet<_> = tags.iter().collect();
+    let is_set = python.len() * abi.len() * platform.len() == distinct.len();
+    match tags.first() {
+        Some(first) if !is_set => first.join("-"),
+        _ => [python, abi, platform].map(|part| part.join(".")).join("-"),
     }
 }
 

@@ -19,22 +19,27 @@ pub(crate) struct Unpacked {
 }
 
 impl Unpacked {
-    pub(crate) fn read(contents: &mut dyn Read) -> io::Result<Self> {
+    /// Reads a member of at most `most` bytes.
+    pub(crate) fn read(contents: &mut dyn Read, most: u64) -> Result<Self, Failure> {
         let mut file = scratch::file(MEMBER)?;
-        let size =
-            io::copy(contents, &mut file).map_err(|error| scratch::copying(MEMBER, error))?;
+        let size = io::copy(&mut contents.take(most), &mut file)
+            .map_err(|error| scratch::copying(MEMBER, error))?;
+        if io::copy(&mut contents.take(1), &mut io::sink())? > 0 {
+            let text = format!("needs more than --max-decompressed={most} bytes");
+            return Err(text.into());
+        }
         Ok(Unpacked { file, size })
     }
 
     /// Reads a member if it is a linked file by its first bytes, which may have device code.
-    pub(crate) fn read_linked(contents: &mut dyn Read) -> io::Result<Option<Self>> {
+    pub(crate) fn read_linked(contents: &mut dyn Read, most: u64) -> Result<Option<Self>, Failure> {
         let mut head = Vec::new();
         contents.take(HEAD as u64).read_to_end(&mut head)?;
         match FileFormat::sniff(&head) {
             FileFormat::Elf { .. } | FileFormat::Pe => {}
             _ => return Ok(None),
         }
-        Self::read(&mut head.chain(contents)).map(Some)
+        Self::read(&mut head.chain(contents), most).map(Some)
     }
 
     /// Returns the file with its length.

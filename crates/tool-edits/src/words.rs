@@ -5,11 +5,14 @@ use std::io;
 use device_select::{few, names};
 use fat_edit::{EditNote, EditableContainer, EditableFile, Error, ErrorKind};
 use tool_kit::failure::Failure;
-use tool_kit::{report, style};
+use tool_kit::{report, scratch, style};
 
 use super::new_images::NewImages;
 use super::options::Options;
 use super::wishes::Wishes;
+
+/// The contents of temporary files with code objects.
+pub const CODES: &str = "code objects";
 
 /// The most findings that are warned of one by one.
 const MOST: usize = 5;
@@ -41,6 +44,29 @@ pub(crate) fn allow_if(
         warnings.push(format!("{more} more findings of `offload verify`"));
     }
     Ok(warnings)
+}
+
+/// Returns the failure of a member of a package, named by its path.
+pub(crate) fn of_member(path: &str, failure: Failure) -> Failure {
+    let named = |all: Vec<String>| all.iter().map(|text| format!(":{path}: {text}")).collect();
+    match failure {
+        Failure::Complaints(all) => Failure::Complaints(named(all)),
+        Failure::Refused(all) => Failure::Refused(named(all)),
+        other => other,
+    }
+}
+
+/// Returns the failure of a plan of a join or a split, with the option that helps. Code objects lie in temporary files.
+pub fn of_plan(error: Error) -> Failure {
+    let option = match error.host().map(object_edit::Error::kind) {
+        Some(object_edit::ErrorKind::NoRoom) => " (--grow, or --compress)",
+        Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",
+        _ => "",
+    };
+    match error.io() {
+        Some(_) => scratch::copying(CODES, error.into()).into(),
+        None => format!("{error}{option}").into(),
+    }
 }
 
 /// Returns an error of a package, with the option that helps.

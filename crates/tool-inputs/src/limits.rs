@@ -55,6 +55,11 @@ impl Limits {
         Limits { threads, ..Limits::default() }
     }
 
+    /// Returns the defaults of the options with this limit of decompressed data, for a tool without the others.
+    pub fn with_max_decompressed(most: Option<u64>) -> Self {
+        Limits { max_decompressed: most, ..Limits::default() }
+    }
+
     /// Returns the options of a walk, for a file of any length.
     pub fn options(&self) -> fat_object::Options {
         fat_object::Options::default()

@@ -29,6 +29,11 @@ impl NewPermissions {
         NewPermissions::PLAIN
     }
 
+    /// Returns these permissions with the execute bits of a mode.
+    pub fn with_execute(self, mode: u32) -> Self {
+        NewPermissions { mode: self.mode | mode & 0o111, ..self }
+    }
+
     /// Returns the permissions for a part of an input with these ones: only users who may read the input may read it.
     /// Execute bits are dropped, and the owner can always write.
     pub fn of_part(self) -> Self {

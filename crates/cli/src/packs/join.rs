@@ -8,12 +8,14 @@ use std::sync::Arc;
 use device_select::SplitLibrary;
 use fat_edit::{EditOptions, EditPlan, Join};
 
-use super::{CODES, failed, join_wheel};
-use tool_edits::WheelJoin;
+use super::join_wheel;
+use crate::report::check_output;
+use tool_edits::{CODES, WheelJoin, of_plan};
+use tool_inputs::limits::Limits;
 use tool_inputs::package::Package;
 use tool_inputs::split_library::{Host, OpenPack};
 use tool_kit::failure::Failure;
-use tool_kit::opened::{MaxInput, Opened};
+use tool_kit::opened::{MaxInput, Opened, parse_size};
 use tool_kit::output::{How, Outputs};
 use tool_kit::parallel::Threads;
 use tool_kit::permissions::NewPermissions;
@@ -50,6 +52,11 @@ pub(crate) struct Args {
     /// Allow joining wheels with findings of `offload verify`
     #[arg(long)]
     allow_findings: bool,
+    /// Limit the decompressed data of a library or a pack of a wheel (default: 2G)
+    ///
+    /// The suffixes are K, M and G. Wheels below 7M have a lower default: 256M, and 256 bytes for each byte of the wheel.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    max_decompressed: Option<u64>,
     #[command(flatten)]
     max_input: MaxInput,
 }
@@ -68,7 +75,9 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 output: &args.output,
                 compress: args.compress,
                 allow_findings: args.allow_findings,
+                drop_signature: args.drop_signature,
                 options: args.edit(),
+                limits: &args.limits(),
                 threads: Threads::default().count(),
             };
             let host = (&*args.host, package);
@@ -89,6 +98,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 impl Args {
+    fn limits(&self) -> Limits {
+        Limits::with_max_decompressed(self.max_decompressed)
+    }
+
     /// Returns the permitted changes of libraries.
     fn edit(&self) -> EditOptions {
         EditOptions::default().with_grow(self.grow).with_drop_signature(self.drop_signature)
@@ -101,6 +114,7 @@ fn join(args: &Args, opened: &Opened) -> Result<(), Failure> {
     let host = Host::read(Positioned::new(file), &args.host)?
         .ok_or_else(|| "its device code is not in kernel packs".to_owned())?;
     let paths = if args.packs.is_empty() { host.packs()? } else { args.packs.clone() };
+    check_output(&args.output, paths.iter().map(PathBuf::as_path))?;
     if paths.is_empty() {
         let patterns = host.patterns().join(", ");
         return Err(format!("no kernel packs are there: looked for {patterns}").into());
@@ -118,7 +132,7 @@ fn join(args: &Args, opened: &Opened) -> Result<(), Failure> {
         return Err(format!("no kernel pack has code of {name}").into());
     }
     if let Some((recipe, expected)) = join.way_back(stamp.size()) {
-        if let Some(plan) = join.plan_back(&recipe, scratch::file(CODES)?).map_err(failed)?
+        if let Some(plan) = join.plan_back(&recipe, scratch::file(CODES)?).map_err(of_plan)?
             && write(args, (file, new), stamp, &plan, Some(expected))?
         {
             return Ok(());
@@ -129,7 +143,7 @@ fn join(args: &Args, opened: &Opened) -> Result<(), Failure> {
     }
     let compress = args.compress || join.was_compressed();
     let (input, codes) = (Positioned::new(file), scratch::file(CODES)?);
-    let plan = join.plan_anew(input, codes, compress, &args.edit()).map_err(failed)?;
+    let plan = join.plan_anew(input, codes, compress, &args.edit()).map_err(of_plan)?;
     write(args, (file, new), stamp, &plan, None)?;
     super::note(&input::display(&args.host), &plan);
     Ok(())

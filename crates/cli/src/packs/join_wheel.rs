@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::report::check_output;
 use tool_edits::{JoinedWheel, WheelJoin};
 use tool_inputs::package::Package;
 use tool_kit::failure::Failure;
@@ -22,6 +23,7 @@ pub(super) fn join(
     if how.output.as_os_str() == "-" {
         return Err("wheels are not written to standard output".to_owned().into());
     }
+    check_output(how.output, devices.iter().map(PathBuf::as_path))?;
     let mut packages = vec![(input::display(name), host)];
     for path in devices {
         let name = input::display(path);

@@ -5,10 +5,11 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use fat_edit::{PackGroup, Split};
+use gpu_packages::{PackageForm, PackageKind};
 use kpack::Scheme;
 
 use super::split_wheel;
-use tool_edits::{Pack, Packs, WheelSplit, plan};
+use tool_edits::{Pack, Packs, WheelSplit, of_plan, plan};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::Package;
 use tool_kit::failure::Failure;
@@ -19,6 +20,9 @@ use tool_kit::progress::Progress;
 use tool_kit::style::{self, HEADING, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input, report, wildcards};
+
+/// The levels of zstd.
+const LEVELS: std::ops::RangeInclusive<i64> = -131_072..=22;
 
 /// Move device code of HIP from libraries to kernel packs
 ///
@@ -37,16 +41,17 @@ pub(crate) struct Args {
     /// Write to this directory, created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Put packs into this directory, below the output
-    #[arg(long, value_name = "DIR", default_value = ".kpack")]
-    kpack_dir: PathBuf,
-    /// Name libraries by their paths below this directory
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    prefix: PathBuf,
+    /// Put packs into this directory, below the output (default: .kpack)
+    #[arg(long, value_name = "DIR", requires = "group")]
+    kpack_dir: Option<PathBuf>,
+    /// Name libraries by their paths below this directory (default: .)
+    #[arg(long, value_name = "DIR", requires = "group")]
+    prefix: Option<PathBuf>,
     #[command(flatten)]
     wheel: split_wheel::WheelArgs,
     /// Set the level of zstd, up to 22
-    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 3, allow_negative_numbers = true,
+        value_parser = clap::value_parser!(i32).range(LEVELS))]
     level: i32,
     /// Do not compress code objects
     #[arg(long, conflicts_with = "level")]
@@ -102,18 +107,32 @@ type Opening = (PathBuf, Arc<Opened>);
 
 /// Returns the wheel that is to be split, if it is one.
 fn package(files: &[Opening]) -> Result<Option<Package>, Failure> {
-    let [(path, opened)] = files else { return Ok(None) };
-    Package::of(opened).map_err(|error| at(path, error.into()))
+    for (path, opened) in files {
+        let Some(package) = Package::of(opened).map_err(|error| at(path, error.into()))? else {
+            continue;
+        };
+        if files.len() > 1 {
+            let text = "a package among several files: wheels are split one at a time";
+            return Err(at(path, text.to_owned().into()));
+        }
+        return Ok(Some(package));
+    }
+    Ok(None)
+}
+
+/// Returns whether a package is a wheel.
+fn is_wheel(package: &Package) -> bool {
+    matches!(&package.form, PackageForm::Zip(zip) if zip.kind() == PackageKind::Wheel)
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let opened = args.open().and_then(|files| Ok((package(&files)?, files)));
     let done = opened.and_then(|(package, files)| match (package, &args.group) {
-        (Some(package), None) => {
+        (Some(package), group) if group.is_none() || !is_wheel(&package) => {
             let split = args.wheel.split(&args.common(), &package);
             split.map_err(|failure| at(args.first(), failure))
         }
-        (Some(_), Some(_)) => {
+        (Some(_), _) => {
             Err("--group is for libraries: packs of a wheel have its name".to_owned().into())
         }
         (None, Some(group)) => {
@@ -143,10 +162,13 @@ struct Done {
 }
 
 fn split(args: &Args, group: &str, files: Vec<Opening>) -> Result<Done, Failure> {
+    if let Some(option) = args.wheel.given() {
+        return Err(format!("{option} is for wheels").into());
+    }
     if group.is_empty() || group.contains(['/', '\\']) {
         return Err(format!("--group: expected a name without slashes, found '{group}'").into());
     }
-    let kpack_dir = plain(&args.kpack_dir)
+    let kpack_dir = plain(args.kpack_dir.as_deref().unwrap_or(Path::new(".kpack")))
         .ok_or_else(|| "--kpack-dir: expected a path below the output".to_owned())?;
     let mut packs = Packs::new(PackGroup::new(group, &kpack_dir, args.scheme()), args.level);
     let mut libraries: Vec<Library> = Vec::new();
@@ -164,7 +186,7 @@ fn split(args: &Args, group: &str, files: Vec<Opening>) -> Result<Done, Failure>
         let failed = |failure| at(Path::new(library.split.name()), failure);
         let Library { opened, split } = library;
         let subject = (opened.reader(), opened.metadata().len());
-        packs.add(split, subject, &args.limits).map_err(super::failed).map_err(failed)?;
+        packs.add(split, subject, &args.limits).map_err(of_plan).map_err(failed)?;
     }
     drop(progress);
     write(args, libraries, packs, &kpack_dir)
@@ -206,11 +228,12 @@ impl Library {
         (path, opened): (&Path, Arc<Opened>),
         packs: &Packs,
     ) -> Result<Self, Failure> {
-        let below = match (path.strip_prefix(&args.prefix), args.prefix.as_os_str() == ".") {
+        let prefix = args.prefix.as_deref().unwrap_or(Path::new("."));
+        let below = match (path.strip_prefix(prefix), prefix.as_os_str() == ".") {
             (Ok(below), _) => below,
             (Err(_), true) => path,
             (Err(_), false) => {
-                let prefix = args.prefix.display();
+                let prefix = prefix.display();
                 return Err(format!("expected a file below --prefix {prefix}").into());
             }
         };

@@ -32,6 +32,18 @@ pub(crate) struct WheelArgs {
 }
 
 impl WheelArgs {
+    /// Returns the name of an option that was given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let given = [
+            (self.overlay_root.is_some(), "--overlay-root"),
+            (self.device_prefix.is_some(), "--device-prefix"),
+            (!self.device_requires.is_empty(), "--device-requires"),
+            (self.keep_files, "--keep-files"),
+            (self.allow_findings, "--allow-findings"),
+        ];
+        given.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
+    }
+
     /// Splits a wheel by these options and the common options of libraries and wheels.
     pub(super) fn split(&self, common: &WheelSplit<'_>, package: &Package) -> Result<(), Failure> {
         let split = WheelSplit {
@@ -69,6 +81,6 @@ fn print(package: &Package, parts: &WheelParts) -> std::io::Result<()> {
         table.row(&[input::display(&device.path), packs, images, files, style::size(device.size)]);
     }
     table.print(&mut out, "  ", style::terminal_width())?;
-    parts.notes.iter().for_each(|note| report::note(note));
+    parts.findings.iter().chain(&parts.notes).for_each(|note| report::note(note));
     out.flush()
 }

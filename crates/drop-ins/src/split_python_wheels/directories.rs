@@ -9,9 +9,10 @@ use gpu_packages::{NewZip, Storing, Zip};
 use tempfile::{NamedTempFile, TempDir};
 use tool_edits::WheelParts;
 use tool_kit::failure::Failure;
-use tool_kit::input;
+use tool_kit::opened::open_regular;
 use tool_kit::output::Outputs;
 use tool_kit::permissions::NewPermissions;
+use tool_kit::{input, report};
 
 /// Packs the files below a directory, as they are, into a temporary wheel. Links are followed, as wheels have none.
 pub(super) fn pack(directory: &Path) -> Result<NamedTempFile, Failure> {
@@ -22,9 +23,10 @@ pub(super) fn pack(directory: &Path) -> Result<NamedTempFile, Failure> {
     files.sort();
     for name in files {
         let named = |error: io::Error| -> Failure {
-            format!("{}: {error}", input::display(&directory.join(&name))).into()
+            let path = directory.join(&name);
+            format!("{}: {}", input::display(&path), report::reason(&error)).into()
         };
-        let file = File::open(directory.join(&name)).map_err(named)?;
+        let file = open_regular(&directory.join(&name)).map_err(named)?;
         let metadata = file.metadata().map_err(named)?;
         let added = zip.add(
             &name,
@@ -113,7 +115,8 @@ fn unpack_one(wheel: &Path, to: &Path, outputs: &mut Outputs) -> Result<(), Fail
         let directory = outputs.make_directory(parent)?;
         let mut contents = zip.open(index, &file).map_err(io::Error::from)?;
         let name = directory.file(path.file_name().unwrap_or(path.as_os_str()));
-        outputs.write(&name, NewPermissions::PLAIN.into(), |out| io::copy(&mut contents, out))?;
+        let mode = NewPermissions::PLAIN.with_execute(member.unix_mode().unwrap_or(0));
+        outputs.write(&name, mode.into(), |out| io::copy(&mut contents, out))?;
     }
     Ok(())
 }

@@ -126,7 +126,13 @@ pub fn main() -> ExitCode {
             Err(error) => return report::end(NAME, &error),
         },
     };
-    let lines: String = failure.iter().map(|text| format!("Error: {text}\n")).collect();
+    // Members of the wheel are named by it and their path.
+    let input = input::display(&input::path(matches.text("input")));
+    let named = |text: &String| match text.strip_prefix(':') {
+        Some(text) => format!("Error: {input}:{text}\n"),
+        None => format!("Error: {text}\n"),
+    };
+    let lines: String = failure.iter().map(named).collect();
     report::say_lines(&lines);
     ExitCode::FAILURE
 }
@@ -202,7 +208,8 @@ impl Job {
         }
         let made = if self.input.is_dir() { Some(directories::pack(&self.input)?) } else { None };
         let path = made.as_ref().map_or(&*self.input, |made| made.path());
-        let opened = Arc::new(Opened::new(path, MaxInput::default())?);
+        let named = |error| format!("{}: {}", input::display(path), report::reason(&error));
+        let opened = Arc::new(Opened::new(path, MaxInput::default()).map_err(named)?);
         let package = Package::of(&opened)?.ok_or_else(|| {
             let input = input::display(&self.input);
             format!("Input must be a .whl file or directory, got: {input}")
@@ -225,7 +232,8 @@ impl Job {
         if scratch.is_some() {
             directories::unpack(&mut parts, &self.output)?;
         }
-        for note in parts.notes.iter().filter(|_| self.is_verbose) {
+        let notes = parts.notes.iter().filter(|_| self.is_verbose);
+        for note in parts.findings.iter().chain(notes) {
             report::say_lines(&format!("{note}\n"));
         }
         self.print(&parts, &mut out).map_err(printed)?;

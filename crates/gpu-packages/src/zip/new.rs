@@ -139,11 +139,12 @@ impl<W: Write + Seek> NewZip<W> {
         self.out.seek(SeekFrom::Start(self.base + end))?;
         // A regular file.
         let attributes = u32::from(0o100_000 | mode) << 16;
-        self.list((name.as_bytes(), attributes, fields), [size, stored_size, offset], is_zip64);
+        let made = (MADE_BY, attributes);
+        self.list((name.as_bytes(), made, fields), [size, stored_size, offset], is_zip64);
         Ok(sums.sha256)
     }
 
-    /// Adds a member of another zip file as it is stored there, with its time and its attributes, and returns the SHA-256 of its
+    /// Adds a member of another zip file as it is stored there, with its time, its attributes and the system that made it, and returns the SHA-256 of its
     /// contents, which are compared with their size and checksum. Extra fields and comments are left out.
     ///
     /// # Errors
@@ -184,8 +185,9 @@ impl<W: Write + Seek> NewZip<W> {
         if copied != stored_size {
             return Err(Error::of_file(io::ErrorKind::UnexpectedEof.into()));
         }
-        let attributes = record.attributes.get();
-        self.list((member.name(), attributes, fields), [size, stored_size, offset], is_zip64);
+        // The system that made it says how the attributes are read.
+        let made = (record.made_by.get(), record.attributes.get());
+        self.list((member.name(), made, fields), [size, stored_size, offset], is_zip64);
         Ok(hash)
     }
 
@@ -201,7 +203,7 @@ impl<W: Write + Seek> NewZip<W> {
     /// Adds the record of a member to the central directory.
     fn list(
         &mut self,
-        (name, attributes, fields): (&[u8], u32, Fields),
+        (name, (made_by, attributes), fields): (&[u8], (u16, u32), Fields),
         [size, stored_size, offset]: [u64; 3],
         is_zip64: bool,
     ) {
@@ -213,7 +215,7 @@ impl<W: Write + Seek> NewZip<W> {
         let version = if values.is_empty() { fields.version } else { 45.into() };
         let record = CentralRecord {
             signature: *b"PK\x01\x02",
-            made_by: MADE_BY.into(),
+            made_by: made_by.into(),
             fields: Fields { extra_len: extra_len(&extra), version, ..fields },
             attributes: attributes.into(),
             offset: short(offset, is_far),

@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use gpu_packages::{
     ErrorKind, NewWheel, NewZip, Options, Record, Storing, WheelMetadata, Zip, read_record, verify,
 };
+use samples::packages::{self, Around, Made};
 
 const ONE: NonZeroUsize = NonZeroUsize::MIN;
 
@@ -267,4 +268,21 @@ fn lines_go_to_the_end_of_the_fields() {
         assert_eq!(count, 1);
         assert_eq!(String::from_utf8(back).unwrap().trim_end(), old.trim_end());
     }
+}
+
+#[test]
+fn copies_say_which_system_made_them() {
+    // Made on DOS: the attributes have no mode, and a mode of 0 would let nobody read the file.
+    let mut old = packages::zip(&[Made { mode: 0, ..Made::new("a", "1") }], &Around::default());
+    let record = b"PK\x01\x02\x14\x03";
+    let at = old.windows(record.len()).position(|part| part == record).unwrap();
+    old[at + 5] = 0;
+    let zip = Zip::read(Cursor::new(&old)).unwrap();
+    let mut new = NewZip::new(Cursor::new(Vec::new())).unwrap();
+    new.copy(&zip, 0, Cursor::new(&old)).unwrap();
+    new.add("b", 0o644, &b"1"[..], 1, Storing::Plain, ONE).unwrap();
+    let new = new.finish().unwrap().into_inner();
+    let zip = Zip::read(Cursor::new(&new)).unwrap();
+    let modes: Vec<_> = zip.members().iter().map(|member| member.unix_mode()).collect();
+    assert_eq!(modes, [None, Some(0o100_644)]);
 }

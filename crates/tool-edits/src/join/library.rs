@@ -1,16 +1,14 @@
 //! A library of a wheel that gets its device code back.
 
 use std::fs::File;
-use std::io;
 
 use fat_edit::{EditOptions, Join, PackInput, moved_out};
-use object_edit::ErrorKind;
 use tool_kit::failure::Failure;
 use tool_kit::scratch;
 
 use super::packs::WheelPack;
-use crate::split::CODES;
 use crate::unpacked::Unpacked;
+use crate::words::{CODES, of_plan};
 
 /// A library with its device code.
 pub(super) struct Joined {
@@ -44,7 +42,7 @@ pub(super) fn join<'p>(
     let way_back = join.way_back(size);
     let is_changed = way_back.is_some();
     if let Some((recipe, expected)) = way_back
-        && let Some(plan) = join.plan_back(&recipe, scratch::file(CODES)?).map_err(failed)?
+        && let Some(plan) = join.plan_back(&recipe, scratch::file(CODES)?).map_err(of_plan)?
     {
         let mut hash = None;
         let file = Unpacked::rewritten(|out| {
@@ -57,19 +55,7 @@ pub(super) fn join<'p>(
         }
     }
     let compress = compress || join.was_compressed();
-    let plan = join.plan_anew(reader, scratch::file(CODES)?, compress, options).map_err(failed)?;
+    let plan = join.plan_anew(reader, scratch::file(CODES)?, compress, options).map_err(of_plan)?;
     let file = Unpacked::rewritten(|out| plan.write(reader, out).map(|_| ()))?;
     Ok(Some(Joined { file, size: plan.size(), name, is_original: false, is_changed }))
-}
-
-fn failed(error: fat_edit::Error) -> Failure {
-    let option = match error.host().map(object_edit::Error::kind) {
-        Some(ErrorKind::NoRoom) => " (--grow, or --compress)",
-        Some(ErrorKind::Signed) => " (--drop-signature drops it)",
-        _ => "",
-    };
-    match error.io() {
-        Some(_) => scratch::copying(CODES, io::Error::from(error)).into(),
-        None => format!("{error}{option}").into(),
-    }
 }

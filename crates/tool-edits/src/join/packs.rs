@@ -1,7 +1,6 @@
 //! The kernel packs of wheels, and the libraries that they are for.
 
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::Path;
 
 use fat_edit::PackInput;
@@ -19,9 +18,9 @@ pub(super) struct WheelPack {
 }
 
 impl WheelPack {
-    /// Reads a member with this path, and a name for messages.
-    pub(super) fn read(path: &str, name: &str, contents: &mut dyn Read) -> Result<Self, Failure> {
-        let file = Unpacked::read(contents)?.into_file();
+    /// Opens a member with this path, and a name for messages.
+    pub(super) fn open(path: &str, name: &str, contents: Unpacked) -> Result<Self, Failure> {
+        let file = contents.into_file();
         Ok(WheelPack { path: path.to_owned(), open: OpenPack::of(Path::new(name), file)? })
     }
 

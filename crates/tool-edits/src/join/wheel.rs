@@ -1,8 +1,8 @@
 //! The join of wheels.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
@@ -10,8 +10,9 @@ use device_select::few;
 use fat_edit::EditOptions;
 use gpu_packages::{
     NewWheel, PackageEdit, PackageForm, PackageKind, Storing, WheelMetadata, Zip, ZipMember,
-    ZipMemberReader, dist_info,
+    dist_info,
 };
+use tool_inputs::limits::Limits;
 use tool_inputs::package::Package;
 use tool_kit::failure::Failure;
 use tool_kit::output::{Name, Outputs};
@@ -19,15 +20,19 @@ use tool_kit::permissions::NewPermissions;
 
 use super::library::{Joined, join};
 use super::packs::WheelPack;
+use crate::paths::Paths;
 use crate::split::{BOOTSTRAP, is_host_line};
 use crate::unpacked::Unpacked;
-use crate::words::{allow_if, of_package};
+use crate::words::{allow_if, of_member, of_package};
 
 /// The level of published wheels.
 const LEVEL: u32 = 6;
 
-/// Files that sign a wheel, or list its members, in its directory.
-const LISTS: [&str; 3] = ["RECORD", "RECORD.jws", "RECORD.p7s"];
+/// The list of members of a wheel, in its directory. The joined wheel has a new one.
+const RECORD: &str = "RECORD";
+
+/// Files that sign this list.
+const SIGNATURES: [&str; 2] = ["RECORD.jws", "RECORD.p7s"];
 
 /// A host wheel and its device wheels, which become one wheel.
 #[derive(Debug)]
@@ -38,8 +43,12 @@ pub struct WheelJoin<'a> {
     pub compress: bool,
     /// Join wheels with findings of `offload verify`.
     pub allow_findings: bool,
+    /// Join signed wheels, which lose their signatures.
+    pub drop_signature: bool,
     /// Permitted changes of libraries that get new bundles.
     pub options: EditOptions,
+    /// The most bytes of a library or a pack that are decompressed.
+    pub limits: &'a Limits,
     /// The number of threads.
     pub threads: NonZeroUsize,
 }
@@ -62,6 +71,7 @@ struct Wheel<'p> {
     name: &'p str,
     package: &'p Package,
     zip: &'p Zip,
+    edit: PackageEdit<'p>,
     metadata: WheelMetadata,
     /// The directory with its metadata.
     directory: String,
@@ -87,12 +97,13 @@ impl<'p> Wheel<'p> {
         };
         let named = |error| Failure::refused(format!("{name}: {error}"));
         let metadata = WheelMetadata::read(zip, package.opened.reader()).map_err(named)?;
+        let edit = PackageEdit::new(zip, package.opened.reader()).map_err(named)?;
         let directory = String::from_utf8_lossy(dist_info(zip).unwrap_or(b"")).into_owned();
-        Ok(Wheel { name, package, zip, metadata, directory })
+        Ok(Wheel { name, package, zip, edit, metadata, directory })
     }
 
     /// Returns the files, with their paths.
-    fn files(&self) -> impl Iterator<Item = (usize, String)> {
+    fn files(&self) -> impl Iterator<Item = (usize, String)> + use<'p> {
         let files = self.zip.members().iter().enumerate();
         let files = files.filter(|(_, member)| !member.is_directory());
         files.map(|(index, member)| (index, name_of(member)))
@@ -105,13 +116,52 @@ impl<'p> Wheel<'p> {
 
     /// Returns findings that are allowed.
     fn check(&self, allow_findings: bool) -> Result<Vec<String>, Failure> {
-        let edit = PackageEdit::new(self.zip, self.package.opened.reader()).map_err(of_package)?;
-        let named = edit.findings().iter().map(|finding| format!("{}: {finding}", self.name));
+        let findings = self.edit.findings().iter();
+        let named = findings.map(|finding| format!("{}: {finding}", self.name));
         allow_if(allow_findings, &named.collect::<Vec<_>>())
     }
 
-    fn member(&self, index: usize) -> Result<ZipMemberReader<'_>, Failure> {
-        self.zip.open(index, self.package.opened.reader()).map_err(of_package)
+    /// Fails for a signed wheel, unless its signatures may be left out.
+    fn check_signature(&self, drops_signature: bool) -> Result<(), Failure> {
+        let signature = self.files().find_map(|(_, path)| {
+            self.own(&path).filter(|own| SIGNATURES.contains(own)).map(str::to_owned)
+        });
+        match signature {
+            Some(own) if !drops_signature => {
+                let text = "the wheel is signed, and the new one would not be (--drop-signature drops the signature)";
+                Err(Failure::refused(format!("{}:{}/{own}: {text}", self.name, self.directory)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads a file to its end, and compares it with `RECORD`. Adds findings that are allowed to these.
+    fn read<T>(
+        &mut self,
+        (index, path): (usize, &str),
+        (allow_findings, findings): (bool, &mut Vec<String>),
+        read: impl FnOnce(&mut dyn Read) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let name = self.name;
+        let named = |failure| Wheel::at(name, path, failure);
+        let contents = self.edit.open(index, self.package.opened.reader());
+        let mut contents = contents.map_err(of_package).map_err(named)?;
+        let value = read(&mut contents).map_err(named)?;
+        io::copy(&mut contents, &mut io::sink()).map_err(Failure::from).map_err(named)?;
+        let faults = self.edit.faults(index, contents.finish());
+        let allowed = allow_if(allow_findings, &faults).map_err(named)?;
+        findings.extend(allowed.iter().map(|text| format!("{name}:{path}: {text}")));
+        Ok(value)
+    }
+
+    /// Returns the failure of a member, with the name of the wheel.
+    fn at(name: &str, path: &str, failure: Failure) -> Failure {
+        let named = |all: Vec<String>| all.iter().map(|text| format!("{name}{text}")).collect();
+        match of_member(path, failure) {
+            Failure::Complaints(all) => Failure::Complaints(named(all)),
+            Failure::Refused(all) => Failure::Refused(named(all)),
+            other => other,
+        }
     }
 
     /// Fails unless it is a device wheel of the host wheel.
@@ -137,18 +187,22 @@ impl WheelJoin<'_> {
     /// A file is not a wheel, or not a device wheel of the host wheel; libraries without code in the packs; files that are in two wheels;
     /// errors of reading and writing.
     pub fn run(&self, wheels: &[(&str, &Package)]) -> Result<JoinedWheel, Failure> {
-        let wheels = wheels.iter().copied().map(Wheel::open).collect::<Result<Vec<_>, _>>()?;
-        let [host, devices @ ..] = &wheels[..] else {
+        let mut wheels = wheels.iter().copied().map(Wheel::open).collect::<Result<Vec<_>, _>>()?;
+        let [host, devices @ ..] = &mut wheels[..] else {
             return Err(Failure::refused("expected a host wheel"));
         };
         devices.iter().try_for_each(|device| device.check_device(host))?;
         let mut notes = Vec::new();
-        for wheel in &wheels {
+        for wheel in [&*host].into_iter().chain(&*devices) {
+            wheel.check_signature(self.drop_signature)?;
             notes.extend(wheel.check(self.allow_findings)?);
         }
-        check_paths(&wheels)?;
-        let packs = packs(&wheels)?;
-        let libraries = self.libraries(host, &packs)?;
+        check_paths([&*host].into_iter().chain(&*devices))?;
+        let mut packs = Vec::new();
+        for (number, wheel) in [&mut *host].into_iter().chain(&mut *devices).enumerate() {
+            self.packs((number, wheel), &mut packs, &mut notes)?;
+        }
+        let libraries = self.libraries(host, &packs, &mut notes)?;
         if libraries.is_empty() {
             let name = host.name;
             let text = "no file of it has its device code in kernel packs";
@@ -171,32 +225,66 @@ impl WheelJoin<'_> {
         }
         let left_out = left.into_iter().map(|(place, _)| *place).collect();
         let metadata = metadata(host, devices, &mut notes);
-        let plan = Plan { libraries, left_out, metadata };
+        let path = |index: usize| host.zip.members().get(index).map_or(String::new(), name_of);
+        let done = libraries.iter().map(|(index, library)| (path(*index), library.is_original));
+        let done = done.collect();
+        let mut plan = Plan { libraries, left_out, metadata };
         let all = wheels.iter().map(|wheel| wheel.package.opened.permissions());
         let how = NewPermissions::of_all(all);
         let mut outputs = Outputs::default();
         let (size, files) =
             outputs.write(&Name::Typed(self.output.to_owned()), how.into(), |out| {
-                let written = self.write(&wheels, &plan, out).map_err(io::Error::from)?;
+                let written = self.write(&wheels, &mut plan, out).map_err(io::Error::from)?;
                 wheels.iter().try_for_each(|wheel| wheel.package.opened.check())?;
                 Ok(written)
             })?;
         outputs.commit()?;
-        let path = |index: &usize| host.zip.members().get(*index).map_or(String::new(), name_of);
-        let libraries = plan.libraries.iter();
-        let libraries =
-            libraries.map(|(index, library)| (path(index), library.is_original)).collect();
-        Ok(JoinedWheel { size, libraries, files, notes })
+        Ok(JoinedWheel { size, libraries: done, files, notes })
     }
 
+    /// Returns the most bytes that are decompressed of a member. One that is not deflated takes no more room than in the wheel.
+    fn most(&self, zip: &Zip, index: usize) -> u64 {
+        let stored = zip.members().get(index).map_or(0, ZipMember::stored_size);
+        self.limits.held_of(zip.file_len()).max(stored)
+    }
+
+    /// Reads the kernel packs of a wheel with a number. Other files of device wheels are compared with `RECORD`.
+    fn packs(
+        &self,
+        (number, wheel): (usize, &mut Wheel<'_>),
+        packs: &mut Vec<(Place, WheelPack)>,
+        findings: &mut Vec<String>,
+    ) -> Result<(), Failure> {
+        for (index, path) in wheel.files() {
+            let (allowed, most) = (self.allow_findings, self.most(wheel.zip, index));
+            if path.ends_with(".kpack") {
+                let read = |contents: &mut dyn Read| Unpacked::read(contents, most);
+                let unpacked = wheel.read((index, &path), (allowed, &mut *findings), read)?;
+                let name = format!("{}:{path}", wheel.name);
+                let pack = WheelPack::open(&path, &name, unpacked)?;
+                packs.push(((number, index), pack));
+            } else if number > 0 {
+                wheel.read((index, &path), (allowed, &mut *findings), |_| Ok(()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins the libraries of the host wheel; its other files are compared with `RECORD`.
     fn libraries(
         &self,
-        host: &Wheel<'_>,
+        host: &mut Wheel<'_>,
         packs: &[(Place, WheelPack)],
+        findings: &mut Vec<String>,
     ) -> Result<BTreeMap<usize, Joined>, Failure> {
+        /// The most faults that are named.
+        const MOST: usize = 5;
         let (mut libraries, mut faults) = (BTreeMap::new(), Vec::new());
-        for (index, path) in host.files() {
-            let Some(unpacked) = Unpacked::read_linked(&mut host.member(index)?)? else { continue };
+        for (index, path) in host.files().filter(|(_, path)| !path.ends_with(".kpack")) {
+            let most = self.most(host.zip, index);
+            let read = |contents: &mut dyn Read| Unpacked::read_linked(contents, most);
+            let unpacked = host.read((index, &path), (self.allow_findings, findings), read)?;
+            let Some(unpacked) = unpacked else { continue };
             let packs = packs.iter().map(|(_, pack)| pack);
             match join((&path, &unpacked), packs, (self.compress, &self.options)) {
                 Ok(library) => libraries.extend(library.map(|library| (index, library))),
@@ -204,6 +292,9 @@ impl WheelJoin<'_> {
                     let all = failure.complaints()?;
                     faults.extend(all.iter().map(|text| format!("{}:{path}: {text}", host.name)));
                 }
+            }
+            if faults.len() >= MOST {
+                break;
             }
         }
         if faults.is_empty() { Ok(libraries) } else { Err(Failure::Refused(faults)) }
@@ -213,7 +304,7 @@ impl WheelJoin<'_> {
     fn write(
         &self,
         wheels: &[Wheel<'_>],
-        plan: &Plan,
+        plan: &mut Plan,
         out: &mut File,
     ) -> Result<(u64, usize), gpu_packages::Error> {
         let directory = wheels.first().map_or("", |host| &*host.directory);
@@ -224,7 +315,7 @@ impl WheelJoin<'_> {
             for (index, member) in wheel.zip.members().iter().enumerate() {
                 let path = name_of(member);
                 let is_left_out = match wheel.own(&path) {
-                    Some(own) => number > 0 || LISTS.contains(&own),
+                    Some(own) => number > 0 || own == RECORD || SIGNATURES.contains(&own),
                     None => plan.left_out.contains(&(number, index)),
                 };
                 if is_left_out || number > 0 && member.is_directory() {
@@ -232,12 +323,13 @@ impl WheelJoin<'_> {
                 }
                 let mode = member.unix_mode().and_then(|mode| u16::try_from(mode & 0o777).ok());
                 let mode = mode.unwrap_or(0o644);
-                let library = plan.libraries.get(&index).filter(|_| number == 0);
+                // Its file is gone once it is written.
+                let library = if number == 0 { plan.libraries.remove(&index) } else { None };
                 if number == 0 && index == wheel.metadata.index() {
                     let size = plan.metadata.len() as u64;
                     new.add(&path, mode, &*plan.metadata, size, storing, self.threads)?;
                 } else if let Some(Joined { file, size, .. }) = library {
-                    new.add(&path, mode, file, *size, storing, self.threads)?;
+                    new.add(&path, mode, file, size, storing, self.threads)?;
                 } else {
                     new.copy(wheel.zip, index, wheel.package.opened.reader())?;
                     files += usize::from(number > 0);
@@ -253,31 +345,21 @@ fn name_of(member: &ZipMember) -> String {
 }
 
 /// Fails if two wheels have files with the same path, which are not those of their own metadata.
-fn check_paths(wheels: &[Wheel<'_>]) -> Result<(), Failure> {
-    let mut seen: HashMap<String, &str> = HashMap::new();
+fn check_paths<'w, 'p: 'w>(wheels: impl Iterator<Item = &'w Wheel<'p>>) -> Result<(), Failure> {
+    let mut paths = Paths::default();
     for wheel in wheels {
         for (_, path) in wheel.files().filter(|(_, path)| wheel.own(path).is_none()) {
-            if let Some(other) = seen.get(&path) {
-                let name = wheel.name;
-                return Err(Failure::refused(format!("{path} is in {other} and in {name}")));
-            }
-            seen.insert(path, wheel.name);
+            let Some((other, of)) = paths.add(&path, wheel.name) else { continue };
+            let name = wheel.name;
+            let text = if other == path {
+                format!("{path} is in {of} and in {name}")
+            } else {
+                format!("{other} in {of} and {path} in {name}: a file and a directory")
+            };
+            return Err(Failure::refused(text));
         }
     }
     Ok(())
-}
-
-/// Reads the kernel packs of wheels.
-fn packs(wheels: &[Wheel<'_>]) -> Result<Vec<(Place, WheelPack)>, Failure> {
-    let mut packs = Vec::new();
-    for (number, wheel) in wheels.iter().enumerate() {
-        for (index, path) in wheel.files().filter(|(_, path)| path.ends_with(".kpack")) {
-            let name = format!("{}:{path}", wheel.name);
-            let pack = WheelPack::read(&path, &name, &mut wheel.member(index)?)?;
-            packs.push(((number, index), pack));
-        }
-    }
-    Ok(packs)
 }
 
 /// Returns `METADATA` of the host wheel without the extras of device wheels.

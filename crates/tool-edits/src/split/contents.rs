@@ -12,8 +12,9 @@ use tool_kit::failure::Failure;
 use tool_kit::positioned::Positioned;
 
 use super::library::Code;
+use super::packs::{DIRECTORY, Pack};
 use crate::unpacked::Unpacked;
-use crate::words::of_package;
+use crate::words::{of_member, of_package};
 
 /// Members of a wheel, by their indices.
 pub(super) struct Contents {
@@ -33,6 +34,8 @@ pub(super) struct Candidate {
     /// The path in the wheel.
     pub(super) path: String,
     size: u64,
+    /// The most bytes that are read of it.
+    most: u64,
 }
 
 impl Contents {
@@ -53,10 +56,13 @@ impl Contents {
             let path = path.to_owned();
             let mut head = Vec::new();
             let contents = zip.open(index, reader).map_err(of_package)?;
-            contents.take(HEAD as u64).read_to_end(&mut head)?;
+            let read = contents.take(HEAD as u64).read_to_end(&mut head);
+            read.map_err(|error| of_member(&path, error.into()))?;
             let is_linked =
                 matches!(FileFormat::sniff(&head), FileFormat::Elf { .. } | FileFormat::Pe);
-            let member = Candidate { index, path, size: member.size() };
+            // A member that is not deflated takes no more room than in the wheel.
+            let most = limits.held_of(zip.file_len()).max(member.stored_size());
+            let member = Candidate { index, path, size: member.size(), most };
             if is_linked { linked.push(member) } else { others.push(member) }
         }
         let root = match root {
@@ -85,6 +91,12 @@ impl Contents {
         Ok(Contents { root, candidates, elsewhere, device_files })
     }
 
+    /// Returns the path of a pack in its device wheel.
+    pub(super) fn path_of(&self, pack: &Pack) -> String {
+        let slash = if self.root.is_empty() { "" } else { "/" };
+        format!("{}{slash}{DIRECTORY}/{}", self.root, pack.file_name())
+    }
+
     fn find_root(
         linked: &[Candidate],
         edit: &mut PackageEdit<'_>,
@@ -106,7 +118,8 @@ impl Contents {
         let mut is_wrapped = |members: &[&Candidate]| -> Result<bool, Failure> {
             for member in members {
                 let mut contents = edit.open(member.index, reader).map_err(of_package)?;
-                if let Code::Wrapped = Code::of(&Unpacked::read(&mut contents)?, limits)? {
+                let code = member.unpack(&mut contents).and_then(|file| Code::of(&file, limits));
+                if let Code::Wrapped = code.map_err(|failure| of_member(&member.path, failure))? {
                     return Ok(true);
                 }
             }
@@ -118,7 +131,8 @@ impl Contents {
             }
         }
         if !with_code.is_empty()
-            && tops.get(largest).is_some_and(|of| is_wrapped(of).unwrap_or(true))
+            && let Some(members) = tops.get(largest)
+            && is_wrapped(members)?
         {
             with_code.push(largest);
         }
@@ -130,6 +144,13 @@ impl Contents {
                 few(with_code)
             ))),
         }
+    }
+}
+
+impl Candidate {
+    /// Reads it into a temporary file.
+    pub(super) fn unpack(&self, contents: &mut dyn Read) -> Result<Unpacked, Failure> {
+        Unpacked::read(contents, self.most)
     }
 }
 

@@ -9,7 +9,8 @@ use gpu_packages::{NewWheel, Storing, WheelMetadata, Zip};
 use kpack::Scheme;
 use tool_kit::positioned::Positioned;
 
-use super::packs::{DIRECTORY, Pack};
+use super::contents::Contents;
+use super::packs::Pack;
 use super::texts::{device_metadata, device_name};
 
 /// The permissions of packs.
@@ -31,7 +32,7 @@ pub(super) struct Shared<'a> {
     pub(super) zip: &'a Zip,
     pub(super) reader: Positioned<'a>,
     pub(super) host: &'a WheelMetadata,
-    pub(super) root: &'a str,
+    pub(super) contents: &'a Contents,
     pub(super) prefix: &'a str,
     pub(super) requires: &'a [String],
     pub(super) scheme: Scheme,
@@ -52,7 +53,7 @@ impl Device {
         shared: &Shared<'_>,
         out: &mut File,
     ) -> Result<(), gpu_packages::Error> {
-        let Shared { zip, reader, host, root, prefix, threads, .. } = *shared;
+        let Shared { zip, reader, host, contents, prefix, threads, .. } = *shared;
         let name = device_name(prefix, &self.group);
         let mut wheel = NewWheel::new(out, &host.directory(&name))?;
         let storing = match shared.scheme {
@@ -60,9 +61,8 @@ impl Device {
             // Compressed once is enough.
             Scheme::Zstd => Storing::Plain,
         };
-        let slash = if root.is_empty() { "" } else { "/" };
         for pack in &self.packs {
-            let path = format!("{root}{slash}{}/{}", DIRECTORY, pack.file_name());
+            let path = contents.path_of(pack);
             wheel.add(&path, MODE, pack.reader(), pack.size(), storing, threads)?;
         }
         for index in &self.files {
@@ -71,8 +71,8 @@ impl Device {
         let metadata = device_metadata(host, prefix, &self.group, shared.requires);
         wheel.add_text("METADATA", &metadata)?;
         wheel.add_text("WHEEL", &host.wheel_text(shared.generator))?;
-        if !root.is_empty() {
-            wheel.add_text("top_level.txt", &format!("{root}\n"))?;
+        if !contents.root.is_empty() {
+            wheel.add_text("top_level.txt", &format!("{}\n", contents.root))?;
         }
         wheel.finish()?;
         Ok(())

@@ -22,6 +22,8 @@ pub(super) enum Code {
     None,
     /// Not known, as the file is damaged in this way.
     Unknown(String),
+    /// Some, with wrappers that are damaged in this way.
+    Damaged(String),
 }
 
 impl Code {
@@ -57,7 +59,7 @@ impl Code {
             // Files with debug information have the sections without their bytes.
             ([], _) => Ok(Code::None),
             (_, None) => Ok(Code::Other),
-            (_, Some(fault)) => Err(fault.into()),
+            (_, Some(fault)) => Ok(Code::Damaged(fault)),
         }
     }
 }

@@ -9,6 +9,5 @@ mod texts;
 mod wheel;
 
 pub use options::{DeviceWheel, SplitMember, WheelParts, WheelSplit};
-pub(crate) use packs::CODES;
 pub use packs::{Pack, Packs, plan};
 pub(crate) use texts::{BOOTSTRAP, is_host_line};

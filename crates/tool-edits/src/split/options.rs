@@ -48,6 +48,8 @@ pub struct WheelParts {
     pub members: Vec<SplitMember>,
     /// The targets of packs, and of files that moved, in order.
     pub targets: Vec<String>,
+    /// Findings of the wheel, which are allowed.
+    pub findings: Vec<String>,
     /// Notes for the user.
     pub notes: Vec<String>,
 }

@@ -13,8 +13,7 @@ use tool_kit::failure::Failure;
 use tool_kit::positioned::Positioned;
 use tool_kit::scratch;
 
-/// The contents of temporary files.
-pub(crate) const CODES: &str = "code objects";
+use crate::words::CODES;
 
 /// The directory of packs, below the overlay root of a wheel.
 pub(super) const DIRECTORY: &str = ".kpack";

@@ -1,13 +1,15 @@
 //! The split of a wheel.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use device_select::{PackageGroup, few};
 use fat_edit::PackGroup;
-use gpu_packages::{NewContents, PackageEdit, PackageForm, PackageKind, WheelMetadata, Zip};
+use gpu_packages::{
+    NewContents, PackageEdit, PackageForm, PackageKind, WheelMetadata, Zip, variant_json,
+};
 use tool_inputs::package::Package;
 use tool_kit::failure::Failure;
 use tool_kit::output::Outputs;
@@ -20,8 +22,9 @@ use super::library::Code;
 use super::options::{DeviceWheel, SplitMember, WheelParts, WheelSplit};
 use super::packs::{DIRECTORY, Pack, Packs, plan};
 use super::texts::{device_name, host_lines};
+use crate::paths::Paths;
 use crate::unpacked::Unpacked;
-use crate::words::{allow_if, of_package};
+use crate::words::{allow_if, of_member, of_package};
 
 /// A wheel that is being split.
 struct Splitting<'s, 'z> {
@@ -31,6 +34,7 @@ struct Splitting<'s, 'z> {
     edit: PackageEdit<'z>,
     packs: Packs,
     members: Vec<SplitMember>,
+    findings: Vec<String>,
     notes: Vec<String>,
     /// The bytes of new members that may be held yet.
     left: u64,
@@ -48,10 +52,15 @@ impl WheelSplit<'_> {
         if zip.kind() != PackageKind::Wheel {
             return Err(not_a_wheel());
         }
+        if variant_json(zip).is_some() {
+            let text = "a variant of a wheel, by its variant.json: split the wheel before variants are made of it";
+            return Err(Failure::refused(text));
+        }
+        self.check_requires()?;
         let opened = &package.opened;
         let reader = opened.reader();
         let mut edit = PackageEdit::new(zip, reader).map_err(of_package)?;
-        let notes = allow_if(self.allow_findings, edit.findings())?;
+        let findings = allow_if(self.allow_findings, edit.findings())?;
         let metadata = WheelMetadata::read(zip, reader).map_err(of_package)?;
         let prefix = self.prefix(&metadata)?;
         let which = (self.overlay_root, self.readers, self.limits);
@@ -60,11 +69,15 @@ impl WheelSplit<'_> {
         let packs = Packs::new(PackGroup::new(&group, DIRECTORY, self.scheme), self.level);
         let (members, options) = (Vec::new(), self);
         let left = self.limits.held_of(zip.file_len());
-        let mut splitting = Splitting { options, zip, reader, edit, packs, members, notes, left };
+        let notes = Vec::new();
+        let mut splitting =
+            Splitting { options, zip, reader, edit, packs, members, findings, notes, left };
         splitting.libraries(&contents)?;
-        let Splitting { mut edit, packs, members, mut notes, .. } = splitting;
+        splitting.check_moved(&contents)?;
+        let Splitting { mut edit, packs, members, findings, mut notes, .. } = splitting;
         let targets = targets(&members, &contents);
         let packs = packs.finish(members.iter().map(|member| &member.split))?;
+        check_paths(zip, &contents, &packs)?;
         let devices = devices(packs, &contents)?;
         if devices.is_empty() {
             return Err(Failure::NoCode);
@@ -83,21 +96,21 @@ impl WheelSplit<'_> {
             zip,
             reader,
             host: &metadata,
-            root: &contents.root,
+            contents: &contents,
             prefix: &prefix,
             requires: self.device_requires,
             scheme: self.scheme,
             generator: self.generator,
             threads: self.limits.threads.count(),
         };
+        let path = |name: &str| self.output.join(metadata.file_name(name));
+        let host = path(metadata.name());
+        let of_device = |device: &Device| path(&device_name(&prefix, &device.group));
+        let of_devices = devices.values().map(of_device);
+        check_outputs(of_devices.chain([host.clone()]), opened.stamp())?;
         let mut outputs = Outputs::default();
         let directory = outputs.make_directory(self.output)?;
         let how = opened.permissions();
-        let host = self.output.join(metadata.file_name(metadata.name()));
-        let there = File::open(&host).and_then(|file| Stamp::of(&file));
-        if there.is_ok_and(|there| there == opened.stamp()) {
-            return Err(Failure::refused("the host wheel would replace the wheel that is split"));
-        }
         let name = |path: &Path| directory.file(path.file_name().unwrap_or(path.as_os_str()));
         outputs.write(&name(&host), how.into(), |out| {
             rewrite.write_to(reader, &mut *out)?;
@@ -105,8 +118,7 @@ impl WheelSplit<'_> {
         })?;
         let mut wheels = Vec::new();
         for device in devices.into_values() {
-            let file = metadata.file_name(&device_name(&prefix, &device.group));
-            let path = self.output.join(file);
+            let path = of_device(&device);
             let size = outputs.write(&name(&path), how.into(), |out| {
                 device.write(&shared, out).map_err(io::Error::from)?;
                 Ok(out.metadata()?.len())
@@ -118,7 +130,8 @@ impl WheelSplit<'_> {
         }
         opened.check()?;
         outputs.commit()?;
-        Ok(WheelParts { host, host_size: rewrite.size(), devices: wheels, members, targets, notes })
+        let host_size = rewrite.size();
+        Ok(WheelParts { host, host_size, devices: wheels, members, targets, findings, notes })
     }
 }
 
@@ -133,6 +146,15 @@ impl WheelSplit<'_> {
         }
         let text = "expected a prefix of letters, digits, '.', '_' and '-' for the names of device packages";
         Err(format!("{text}, found '{prefix}'").into())
+    }
+
+    /// Fails for a requirement that would add other fields to `METADATA`.
+    fn check_requires(&self) -> Result<(), Failure> {
+        let has_control = |text: &&String| text.contains(char::is_control);
+        self.device_requires.iter().find(has_control).map_or(Ok(()), |text| {
+            let text = text.escape_debug();
+            Err(format!("expected a requirement without control characters, found '{text}'").into())
+        })
     }
 }
 
@@ -156,10 +178,12 @@ impl Splitting<'_, '_> {
         }
         let mut elsewhere = Vec::new();
         for candidate in &contents.elsewhere {
-            let unpacked = self.unpack(candidate)?;
-            match Code::of(&unpacked, self.options.limits)? {
+            let path = &*candidate.path;
+            let code = self.unpack(candidate).and_then(|it| Code::of(&it, self.options.limits));
+            match code.map_err(|failure| of_member(path, failure))? {
                 Code::None | Code::Unknown(_) => {}
-                _ => elsewhere.push(&*candidate.path),
+                Code::Damaged(why) => self.notes.push(stays(path, &why)),
+                _ => elsewhere.push(path),
             }
         }
         for (names, why) in [
@@ -180,12 +204,35 @@ impl Splitting<'_, '_> {
     }
 
     fn unpack(&mut self, candidate: &Candidate) -> Result<Unpacked, Failure> {
-        let mut contents = self.edit.open(candidate.index, self.reader).map_err(of_package)?;
-        let unpacked = Unpacked::read(&mut contents)?;
-        let read = contents.finish();
-        let faults = self.edit.faults(candidate.index, read);
-        self.notes.extend(allow_if(self.options.allow_findings, &faults)?);
-        Ok(unpacked)
+        let read = |contents: &mut dyn Read| candidate.unpack(contents);
+        self.read(candidate.index, &candidate.path, read)
+    }
+
+    /// Reads a member to its end, and compares it with `RECORD`.
+    fn read<T>(
+        &mut self,
+        index: usize,
+        path: &str,
+        read: impl FnOnce(&mut dyn Read) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let mut contents = self.edit.open(index, self.reader).map_err(of_package)?;
+        let value = read(&mut contents)?;
+        let faults = self.edit.faults(index, contents.finish());
+        let allowed = allow_if(self.options.allow_findings, &faults)?;
+        self.findings.extend(allowed.iter().map(|text| format!("{path}: {text}")));
+        Ok(value)
+    }
+
+    /// Checks the files that move, whose rows of `RECORD` are new ones.
+    fn check_moved(&mut self, contents: &Contents) -> Result<(), Failure> {
+        for (index, _) in &contents.device_files {
+            let Some(member) = self.zip.members().get(*index) else { continue };
+            let path = String::from_utf8_lossy(member.name()).into_owned();
+            let skip =
+                |contents: &mut dyn Read| Ok(io::copy(contents, &mut io::sink()).map(|_| ())?);
+            self.read(*index, &path, skip).map_err(|failure| of_member(&path, failure))?;
+        }
+        Ok(())
     }
 
     /// Splits a library, which has this name in packs. `false` if it has other device code.
@@ -200,10 +247,10 @@ impl Splitting<'_, '_> {
             Code::Other => return Ok(false),
             Code::None => return Ok(true),
             Code::Unknown(why) => {
-                let path = &candidate.path;
-                self.notes.push(format!("{path}: it stays as it is, as it is damaged: {why}"));
+                self.notes.push(stays(&candidate.path, &why));
                 return Ok(true);
             }
+            Code::Damaged(why) => return Err(why.into()),
         }
         let (file, size) = unpacked.subject();
         let split = plan((file, size), &self.packs.marker(name), limits, drop_signature)?;
@@ -239,6 +286,46 @@ impl WheelSplit<'_> {
         edit.replace(index, new);
         Ok(held)
     }
+}
+
+/// Returns the note about a damaged file.
+fn stays(path: &str, why: &str) -> String {
+    format!("{path}: it stays as it is, as it is damaged: {why}")
+}
+
+/// Fails for packs that cannot be installed beside the files of the wheel.
+fn check_paths(zip: &Zip, contents: &Contents, packs: &[Pack]) -> Result<(), Failure> {
+    let mut paths = Paths::default();
+    for member in zip.members().iter().filter(|member| !member.is_directory()) {
+        // Files of the wheel among themselves are as they were.
+        let _ = paths.add(&String::from_utf8_lossy(member.name()), "");
+    }
+    for pack in packs {
+        let path = contents.path_of(pack);
+        if let Some((file, _)) = paths.add(&path, "") {
+            let text = format!("the kernel pack {path} has no place beside the file {file}");
+            return Err(Failure::refused(text));
+        }
+    }
+    Ok(())
+}
+
+/// Fails for new wheels with one name, and for one that would replace the wheel that is split.
+fn check_outputs(paths: impl Iterator<Item = PathBuf>, input: Stamp) -> Result<(), Failure> {
+    let mut names = BTreeSet::new();
+    for path in paths {
+        let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+        if fs::metadata(&path).is_ok_and(|there| Stamp::new(&there) == input) {
+            let text = format!("the new wheel {name} would replace the wheel that is split");
+            return Err(Failure::refused(text));
+        }
+        // Some file systems do not tell cases apart.
+        if !names.insert(name.to_lowercase()) {
+            let text = "expected another prefix of the names of device packages";
+            return Err(format!("two new wheels would have the name {name}: {text}").into());
+        }
+    }
+    Ok(())
 }
 
 fn not_a_wheel() -> Failure {

@@ -71,6 +71,7 @@ mod roc_obj;
 mod screens;
 mod shrink;
 mod silent;
+mod split_faults;
 mod split_sets;
 mod split_wheels;
 mod suggest;
