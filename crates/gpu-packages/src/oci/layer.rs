@@ -50,6 +50,9 @@ type Look<'l> = dyn FnMut(usize, &[u8], &mut Original<'_>) -> Result<(), Error> 
 /// The table of contents that eStargz adds to a layer. It names the places of files in the old one.
 const STARGZ_INDEX: &[u8] = b"stargz.index.json";
 
+/// The longest path in bytes, as Linux has it.
+const MOST_PATH: usize = 4096;
+
 /// Bytes that are held for each member, beside its name.
 const MEMBER: u64 = 64;
 
@@ -113,6 +116,11 @@ impl ImageLayer {
             let number = found.members.len();
             let path = normal(member.name());
             let place = file.join(member.name());
+            let longest = member.name().len().max(member.link().len());
+            if longest > MOST_PATH {
+                let text = format!("a name: expected at most {MOST_PATH} bytes, found {longest}");
+                return Err(Error::at(ErrorKind::Limit, member.offset(), text));
+            }
             if member.name().split(|&byte| byte == b'/').any(|name| name == b"..") {
                 let error = Error::at(ErrorKind::Malformed, member.offset(), "the name has '..'");
                 let (path, kind) = (place.clone(), FindingKind::UnsafeName);

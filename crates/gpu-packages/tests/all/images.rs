@@ -56,7 +56,7 @@ struct Edited {
 
 /// Gives files that are visible new contents.
 fn edit(files: &dyn ImageFiles, drops: bool, new: &New) -> Result<Edited, Error> {
-    let images = Images::read(files)?.unwrap();
+    let images = Images::read(files, 1 << 28)?.unwrap();
     let mut findings: Vec<String> = images.findings().iter().map(ToString::to_string).collect();
     let blob = |layer: &gpu_packages::ImageLayer| files.read(layer.file(), u64::MAX).unwrap();
     let (mut all, mut wanted): (Vec<LayerMembers>, _) = (Vec::new(), HashMap::new());
@@ -76,7 +76,7 @@ fn edit(files: &dyn ImageFiles, drops: bool, new: &New) -> Result<Edited, Error>
         findings.extend(members.findings().iter().map(ToString::to_string));
         all.push(members);
     }
-    let views: Vec<_> = (0..images.images().len()).map(|it| images.view(it, &all)).collect();
+    let views: Vec<_> = images.views(&all)?.collect();
     let visible: BTreeSet<LayerFile> =
         views.iter().flat_map(|view| view.files().map(|(_, file)| file)).collect();
     wanted.retain(|file, _| visible.contains(file));
@@ -478,12 +478,12 @@ fn damage_is_found() {
     assert!(text.contains("digest: expected") && text.contains("diff_id: expected"), "{text}");
     let mut files = images::layout(&layers);
     files.retain(|(name, _)| !name.contains(&hex(&layers[0].blob())));
-    let images = Images::read(&Files(files.into_iter().collect())).unwrap().unwrap();
+    let images = Images::read(&Files(files.into_iter().collect()), 1 << 28).unwrap().unwrap();
     assert!(images.layers().is_empty() && images.notes()[0].contains("is not there"));
-    assert!(Images::read(&Files(BTreeMap::new())).unwrap().is_none());
+    assert!(Images::read(&Files(BTreeMap::new()), 1 << 28).unwrap().is_none());
     let other =
         BTreeMap::from([("manifest.json".to_owned(), b"{\"name\": \"of a program\"}".to_vec())]);
-    assert!(Images::read(&Files(other)).unwrap().is_none());
+    assert!(Images::read(&Files(other), 1 << 28).unwrap().is_none());
 }
 
 #[test]
@@ -564,8 +564,10 @@ fn streams_that_fail_end_the_work() {
         })?;
         Ok(hex(&new))
     });
-    let images =
-        Images::read(&Files(images::layout(std::slice::from_ref(&layer)).into_iter().collect()));
+    let images = Images::read(
+        &Files(images::layout(std::slice::from_ref(&layer)).into_iter().collect()),
+        1 << 28,
+    );
     let images = images.unwrap().unwrap();
     let (blob, options) = (layer.blob(), Options::default());
     // A stream has no length: it may end after any member, and then has another hash.
@@ -596,7 +598,7 @@ fn damaged_images_are_errors_or_findings() {
         samples::damage::judge(&sample, |damaged| {
             let Ok(Some(archive)) = ImageArchive::read(Cursor::new(damaged)) else { return };
             let files = Archived(damaged, archive);
-            if !matches!(Images::read(&files), Ok(Some(_))) {
+            if !matches!(Images::read(&files, 1 << 28), Ok(Some(_))) {
                 return;
             }
             let Ok(edit) = edit(&files, true, &thinned) else { return };
@@ -608,7 +610,7 @@ fn damaged_images_are_errors_or_findings() {
                 });
             if written.is_ok() && edit.findings.is_empty() {
                 let archive = ImageArchive::read(Cursor::new(&new)).unwrap().unwrap();
-                Images::read(&Archived(&new, archive)).unwrap().unwrap();
+                Images::read(&Archived(&new, archive), 1 << 28).unwrap().unwrap();
             }
         });
     }
