@@ -127,8 +127,9 @@ impl Job<'_> {
         changes.warnings.extend(allow(self.editor.options, &findings)?);
         changes.notes.extend(image.images.notes().iter().cloned());
         let (mut visible, mut covering) = (HashSet::new(), HashSet::new());
-        for number in 0..image.images.images().len() {
-            let view = image.images.view(number, &members);
+        let mut linked = HashSet::new();
+        for view in image.images.views(&members).map_err(of)? {
+            linked.extend(view.linked());
             for (path, file) in view.files() {
                 visible.insert(file);
                 covering.extend(view.covers(path).then_some(file));
@@ -141,13 +142,18 @@ impl Job<'_> {
         };
         files.retain(|(file, _)| visible.contains(file));
         let going = self.loose_files(&files)?;
-        let (mut kept, mut row_of) = (Vec::new(), HashMap::new());
+        let (mut kept, mut kept_for_links) = (Vec::new(), Vec::new());
+        let mut row_of = HashMap::new();
         for (file, Looking { old, size, fate, .. }) in files {
             let (layer, path) = path_of(file);
             let name = format!("{layer}:{path}");
             if going.contains(&file) || matches!(fate, Fate::Goes) {
                 if covering.contains(&file) {
                     kept.push(path);
+                    continue;
+                }
+                if linked.contains(&file) {
+                    kept_for_links.push(path);
                     continue;
                 }
                 let row = FileRow::deleted(&name, size);
@@ -172,9 +178,13 @@ impl Job<'_> {
         settled.unopened.packages = inner.map(|file| path_of(file).1).collect();
         settled.check(self.editor.shrinks.is_some())?;
         changes.notes.extend(settled.notes());
-        if !kept.is_empty() {
-            let text = "not deleted, because a lower layer has a file of the same name";
-            changes.notes.push(format!("{text}: {}", few(&kept)));
+        for (kept, why) in [
+            (&kept, "a lower layer has a file of the same name"),
+            (&kept_for_links, "a hard link in another layer leads to it"),
+        ] {
+            if !kept.is_empty() {
+                changes.notes.push(format!("not deleted, because {why}: {}", few(kept)));
+            }
         }
         let change_lists =
             |changes: &Changes| image.images.change_lists(&members, &changes.files).map_err(of);
