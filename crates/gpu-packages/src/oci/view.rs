@@ -168,9 +168,6 @@ impl ImageView {
             if !matches!(what, What::Directory) {
                 self.remove_below(&path);
             }
-            if matches!(what, What::Symlink(_)) {
-                self.last = Default::default();
-            }
             let old = self.take(&path);
             let covers = old.is_some_and(|old| old.placed < placed || old.covers);
             self.paths.insert(path, Node { what, placed, covers });
