@@ -114,8 +114,12 @@ fn any(data: &[u8], is_sound: bool) {
         Ok(blob.map(|blob| NewFile::new(blob.len() as u64, Cursor::new(blob.clone()))))
     });
     match written {
-        Ok(()) if is_sound => again(&out, &read),
-        Ok(()) => {}
+        Ok(size) => {
+            assert_eq!(size, out.len() as u64);
+            if is_sound {
+                again(&out, &read);
+            }
+        }
         Err(error) => refused(&error, is_sound),
     }
 }

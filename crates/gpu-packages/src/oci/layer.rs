@@ -23,6 +23,7 @@ pub struct LayerMembers {
     /// Lists of installed files, by the number of the member.
     pub(super) lists: BTreeMap<usize, Vec<u8>>,
     findings: Vec<Finding>,
+    held: u64,
 }
 
 impl fmt::Debug for LayerMembers {
@@ -61,6 +62,12 @@ impl LayerMembers {
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
+    }
+
+    /// Returns the bytes of memory that the names and lists of its files take.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.held
     }
 
     /// Returns whether eStargz added a table of contents, which a change of the layer leaves out.
@@ -104,8 +111,8 @@ impl ImageLayer {
     ) -> Result<LayerMembers, Error> {
         let most = options.held_of(len);
         let mut room = most;
-        let mut found =
-            LayerMembers { members: Vec::new(), lists: BTreeMap::new(), findings: Vec::new() };
+        let (members, lists, findings) = Default::default();
+        let mut found = LayerMembers { members, lists, findings, held: 0 };
         let mut stored = HashedReader::new(reader, Algorithm::Sha256);
         let allowance = Allowance::of(options, len);
         let decoder = allowance.count(decoded(&mut stored)?);
@@ -160,6 +167,7 @@ impl ImageLayer {
             found.members.push((path.into(), entry));
             Ok(replacement)
         })?;
+        found.held = most - room;
         let (_, mut rest) = tar.into_rest();
         io::copy(&mut rest, &mut io::sink())?;
         let (_, diff_id) = plain.finish();

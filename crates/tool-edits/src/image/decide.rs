@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::iter;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use device_select::{LoosePlace, few};
 use gpu_packages::{FileChange, ImageLayer, Images, LayerFile, LayerMembers};
@@ -97,9 +98,18 @@ impl Job<'_> {
 
     pub(super) fn look_at_all(&self, image: &Image<'_>) -> Result<Vec<Looked>, Failure> {
         let numbers: Vec<usize> = (0..image.images.layers().len()).collect();
+        let (most, held) = (self.most_held, AtomicU64::new(0));
         self.each_layer(&numbers, |job, number| {
             let (layer, file) = image.layer(number)?;
-            job.look((layer, &file), &image.name_of(layer.file()))
+            let looked = job.look((layer, &file), &image.name_of(layer.file()))?;
+            let new = looked.members.held();
+            // A layer is looked at again if it needs more than its share: that is counted, too.
+            let left = most.checked_sub(held.fetch_add(new, Ordering::Relaxed));
+            if left.is_none_or(|left| new > left) {
+                let text = "the names and lists of files in all layers exceed the limit of";
+                return Err(Failure::refused(format!("{text} {most} bytes held")));
+            }
+            Ok(looked)
         })
     }
 
