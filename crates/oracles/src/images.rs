@@ -88,7 +88,7 @@ fn any(data: &[u8], is_sound: bool) {
     let same = read.replace_layers(&BTreeMap::new(), false).expect("no change");
     let mut copy = Vec::new();
     ImageArchive::rewrite(Cursor::new(data), &mut copy, &same, |_| Ok(None)).expect("was read");
-    // Padding is written anew.
+    // Padding is written again.
     assert_eq!(copy.len(), data.len(), "a copy");
     assert!(!is_sound || copy == data, "a copy differs");
 

@@ -127,9 +127,9 @@ impl Images {
     ///
     /// # Errors
     ///
-    /// [`Malformed`](ErrorKind::Malformed) documents, [`Unsupported`](ErrorKind::Unsupported) digests and formats,
-    /// [`Limit`](ErrorKind::Limit) for documents of more than 4 MiB, more than 10 000 of them, all of which need more than
-    /// `most_held` bytes of memory, or indexes in more than 8 others, and errors of the files.
+    /// [`Malformed`](ErrorKind::Malformed) documents, and [`Unsupported`](ErrorKind::Unsupported) digests and formats.
+    /// [`Limit`](ErrorKind::Limit) for a document of more than 4 MiB, more than 10 000 documents, and indexes in more than 8 others.
+    /// [`Limit`](ErrorKind::Limit) if all documents need more than `most_held` bytes of memory. Errors of the files.
     pub fn read(files: &dyn ImageFiles, most_held: u64) -> Result<Option<Self>, Error> {
         let has_layout = files.size("oci-layout").is_some() && files.size("index.json").is_some();
         let has_manifest = files.size("manifest.json").is_some();
@@ -186,7 +186,7 @@ struct Reader<'f> {
     by_file: HashMap<String, usize>,
     /// Layers by the names of their files.
     layers: HashMap<String, usize>,
-    /// The most bytes that documents may hold, and those that are left.
+    /// The most bytes of memory for all documents, and the rest of them.
     most_held: u64,
     room: u64,
 }

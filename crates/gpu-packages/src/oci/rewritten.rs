@@ -433,7 +433,7 @@ impl<'i> Change<'i> {
                 key @ ("data" | "urls") => {
                     changes.remove(&entry.name);
                     self.note(format!(
-                        "{file}: '{key}' of a descriptor is dropped: it is about old contents"
+                        "{file}: '{key}' of a descriptor is dropped: it has the old contents"
                     ));
                 }
                 _ => {}
