@@ -207,9 +207,9 @@ impl<'i> Change<'i> {
         while let Some(number) = waiting.pop_front() {
             let Some(document) = documents.get(number) else { continue };
             // An index changes with what it names.
-            let mut next = above.remove(&number).unwrap_or_default();
+            let mut next: Vec<usize> = above.remove(&number).into_iter().flatten().collect();
             let subject = digest_text(&document.digest);
-            for child in about.remove(&subject).unwrap_or_default() {
+            for child in about.remove(&subject).into_iter().flatten() {
                 if !self.dropped.insert(child) {
                     continue;
                 }

@@ -403,3 +403,20 @@ fn files_stay_that_hard_links_of_other_layers_need() {
     let new = checked(&place, "new");
     assert!(new[0].contains_key(&linked) && !new[0].contains_key(&other), "{:?}", new[0].keys());
 }
+
+/// Each layer is within the limit.
+#[test]
+fn names_of_all_layers_have_one_limit() {
+    let hip = hip();
+    let layer = |of: &str| {
+        let names: Vec<_> = (0..3000).map(|n| format!("{of}/{n:06}")).collect();
+        let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &b""[..])).collect();
+        files.push(("hip.o", &hip));
+        Layer::new(&files, Packed::Plain)
+    };
+    let place = Place::with("a", b"");
+    layout(&place, "image", &images::layout(&["a", "b", "c"].map(layer)));
+    let thin = ["thin", "--keep", "gfx1100", "image", "-o", "new", "-j", "1", "--max-decompressed"];
+    place.fails(&[&thin[..], &["500K"]].concat(), "files in all layers exceed the limit");
+    place.succeeds(&[&thin[..], &["2M"]].concat());
+}
