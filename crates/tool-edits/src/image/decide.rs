@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::iter;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use device_select::{LoosePlace, few};
 use gpu_packages::{FileChange, ImageLayer, Images, LayerFile, LayerMembers};
@@ -98,16 +98,19 @@ impl Job<'_> {
 
     pub(super) fn look_at_all(&self, image: &Image<'_>) -> Result<Vec<Looked>, Failure> {
         let numbers: Vec<usize> = (0..image.images.layers().len()).collect();
-        let (most, held) = (self.most_held, AtomicU64::new(0));
+        let most = self.most_held;
+        let held = Mutex::new((HashSet::new(), most));
         self.each_layer(&numbers, |job, number| {
             let (layer, file) = image.layer(number)?;
             let looked = job.look((layer, &file), &image.name_of(layer.file()))?;
-            let new = looked.members.held();
-            // A layer is looked at again if it needs more than its share: that is counted, too.
-            let left = most.checked_sub(held.fetch_add(new, Ordering::Relaxed));
-            if left.is_none_or(|left| new > left) {
-                let text = "the names and lists of files in all layers exceed the limit of";
-                return Err(Failure::refused(format!("{text} {most} bytes held")));
+            // A layer is looked at again if it needs more than its share.
+            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+            if !held.0.contains(&number) {
+                held.1 = held.1.checked_sub(looked.members.held()).ok_or_else(|| {
+                    let text = "the names and lists of files in all layers exceed the limit of";
+                    Failure::refused(format!("{text} {most} bytes held"))
+                })?;
+                held.0.insert(number);
             }
             Ok(looked)
         })
