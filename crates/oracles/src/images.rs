@@ -78,7 +78,7 @@ fn any(data: &[u8], is_sound: bool) {
         Err(error) => return refused(&error, is_sound),
     };
     let files = Files(data, archive);
-    let read = match Images::read(&files) {
+    let read = match Images::read(&files, 1 << 28) {
         Ok(Some(images)) => images,
         Ok(None) => return assert!(!is_sound, "images that are made"),
         Err(error) => return refused(&error, is_sound),
@@ -114,8 +114,12 @@ fn any(data: &[u8], is_sound: bool) {
         Ok(blob.map(|blob| NewFile::new(blob.len() as u64, Cursor::new(blob.clone()))))
     });
     match written {
-        Ok(()) if is_sound => again(&out, &read),
-        Ok(()) => {}
+        Ok(size) => {
+            assert_eq!(size, out.len() as u64);
+            if is_sound {
+                again(&out, &read);
+            }
+        }
         Err(error) => refused(&error, is_sound),
     }
 }
@@ -155,7 +159,7 @@ fn changed(
 fn again(data: &[u8], before: &Images) {
     let archive = ImageArchive::read(Cursor::new(data)).expect("was written").expect("is one");
     let files = Files(data, archive);
-    let read = Images::read(&files).expect("was written").expect("are some");
+    let read = Images::read(&files, 1 << 28).expect("was written").expect("are some");
     assert!(read.findings().is_empty(), "{:?}", read.findings());
     assert!(read.layers().len() <= before.layers().len());
     assert_eq!(read.images().len(), before.images().len());

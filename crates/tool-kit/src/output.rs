@@ -366,6 +366,17 @@ impl Outputs {
         Ok(())
     }
 
+    /// Removes a file that was written, and waits for the others.
+    ///
+    /// # Errors
+    ///
+    /// None was written of this name.
+    pub fn discard(&mut self, name: &Name) -> io::Result<()> {
+        let output = self.files.remove(&name.place()?.key()).ok_or(io::ErrorKind::NotFound)?;
+        self.open -= usize::from(output.file.is_some());
+        Ok(())
+    }
+
     /// Writes files that are each this part of `input`, several at the same time. All of them must [appear
     /// late](Self::appears_late).
     ///

@@ -67,17 +67,10 @@ impl ImageArchive {
                 let text = format!("an archive exceeds the limit of {MAX_NAMES} bytes of names");
                 Error::new(ErrorKind::Limit, text)
             })?;
-            let place = match member.kind() {
-                TarKind::File if !member.is_sparse => Place::File(tar.contents()),
-                TarKind::Symlink => {
-                    let target = String::from_utf8_lossy(member.link()).into_owned();
-                    Place::Link(beside(&name, &target))
-                }
-                TarKind::HardLink => {
-                    let target = String::from_utf8_lossy(without_dot(member.link())).into_owned();
-                    Place::Link(target)
-                }
-                _ => continue,
+            let place = match link_target(&name, &member) {
+                Some(target) => Place::Link(target),
+                None if is_file(&member) => Place::File(tar.contents()),
+                None => continue,
             };
             files.insert(name, place);
         }
@@ -108,51 +101,69 @@ impl ImageArchive {
     }
 
     /// Writes an archive again, with the changes of its images. `layer` gives the new contents of a layer by the old name of its
-    /// file; all else stays as it is.
+    /// file; all else stays as it is. Returns the size of the new archive in bytes.
     ///
     /// # Errors
     ///
-    /// Faults of the tar file, new contents of another size than was said, and errors of `layer`, the reader and the writer.
+    /// Faults of the tar file, new contents of another size than was said, [`Mismatch`](ErrorKind::Mismatch) for a file that changes
+    /// and is not in the archive, and errors of `layer`, the reader and the writer.
     pub fn rewrite<'r>(
         mut old: impl Read + Seek,
         mut new: impl Write,
         changed: &ChangedImages,
         mut layer: impl FnMut(&str) -> Result<Option<NewFile<'r>>, Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<u64, Error> {
         // A file that became shorter is an error.
         let len = old.seek(SeekFrom::End(0))?;
         old.seek(SeekFrom::Start(0))?;
         let mut tar = TarReader::new(Raw::new(old, len));
-        let mut written = HashSet::new();
+        let (mut missing, mut sum) = (changed.files(), 0);
+        let (mut written, mut copied) = (HashSet::new(), HashSet::new());
         while let Some(mut member) = tar.next_member()? {
             let name = String::from_utf8_lossy(without_dot(member.name())).into_owned();
-            if changed.is_dropped(&name) {
+            let target = link_target(&name, &member);
+            if changed.is_dropped(&name) || target.is_some_and(|it| changed.is_dropped(&it)) {
                 continue;
             }
-            let is_file = member.kind() == TarKind::File;
+            let is_file = is_file(&member);
             let file = match changed.document(&name).filter(|_| is_file) {
                 Some(text) => Some(NewFile::new(text.len() as u64, text)),
                 None if is_file => layer(&name)?,
                 None => None,
             };
-            // Layers that differed in what was changed may be equal now.
-            if file.is_some() && !written.insert(changed.name(&name)) {
-                continue;
+            if file.is_some() {
+                missing.remove(&*name);
             }
-            member.headers = renamed(&member, changed)?;
-            let Some(NewFile { size, contents }) = file else {
-                new.write_all(&member.headers)?;
-                write(&mut tar, member.stored, &name, &mut new)?;
-                continue;
+            let headers = renamed(&member, changed)?;
+            let is_changed = file.is_some() || headers != member.headers;
+            member.headers = headers;
+            if member.kind() != TarKind::Directory {
+                // A layer may be equal now to one that changed, or to one that was there before.
+                let new_name = changed.name(&name);
+                if written.contains(&new_name) || is_changed && copied.contains(&new_name) {
+                    continue;
+                }
+                if is_changed { &mut written } else { &mut copied }.insert(new_name);
+            }
+            let (headers, size, mut contents): (_, _, Box<dyn Read + '_>) = match file {
+                Some(NewFile { size, contents }) => {
+                    (headers_with_size(&member, size)?, size, contents)
+                }
+                None => (member.headers, member.stored, Box::new(&mut tar)),
             };
-            new.write_all(&headers_with_size(&member, size)?)?;
-            write(contents, size, &name, &mut new)?;
+            new.write_all(&headers)?;
+            write(&mut contents, size, &name, &mut new)?;
+            sum += headers.len() as u64 + size + padding(size);
+        }
+        if let Some(missing) = missing.first() {
+            let text = format!("{missing}: expected this file, which changes, found none");
+            return Err(Error::new(ErrorKind::Mismatch, text));
         }
         let (end, mut rest) = tar.into_rest();
         new.write_all(&end)?;
-        io::copy(&mut rest, &mut new)?;
+        sum += end.len() as u64 + io::copy(&mut rest, &mut new)?;
         new.flush()?;
-        Ok(())
+        Ok(sum)
     }
 }
 
@@ -170,6 +181,20 @@ fn write(contents: impl Read, size: u64, name: &str, out: &mut impl Write) -> Re
 fn renamed(member: &TarMember, changed: &ChangedImages) -> Result<Vec<u8>, Error> {
     let headers = changed.renamed(&member.headers);
     if headers == member.headers { Ok(headers) } else { renamed_headers(headers) }
+}
+
+/// Returns whether a member has contents that can be replaced.
+fn is_file(member: &TarMember) -> bool {
+    member.kind() == TarKind::File && !member.is_sparse
+}
+
+/// Returns the name of the member that a link leads to; `None` for another member.
+fn link_target(name: &str, member: &TarMember) -> Option<String> {
+    match member.kind() {
+        TarKind::Symlink => Some(beside(name, &String::from_utf8_lossy(member.link()))),
+        TarKind::HardLink => Some(String::from_utf8_lossy(without_dot(member.link())).into_owned()),
+        _ => None,
+    }
 }
 
 /// Returns the name that a symbolic link at a name leads to.

@@ -1,6 +1,6 @@
 //! The documents and layers of the images in a layout or an archive.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
@@ -16,6 +16,8 @@ use super::json::{Json, Node};
 const MAX_DOCUMENT: u64 = 4 << 20;
 /// The most documents.
 const MAX_DOCUMENTS: usize = 10_000;
+/// The most bytes of memory for a value of a document, while it is parsed.
+const NODE: u64 = 256;
 /// The most indexes in each other.
 const MAX_DEPTH: usize = 8;
 
@@ -39,7 +41,7 @@ pub trait ImageFiles {
 
 /// The images of an OCI layout, an OCI archive or an archive of `docker save`: documents and layers.
 ///
-/// A change goes through four steps: [`ImageLayer::read`] for each layer, [`Images::view`] and [`Images::change_lists`],
+/// A change goes through four steps: [`ImageLayer::read`] for each layer, [`Images::views`] and [`Images::change_lists`],
 /// [`ImageLayer::rewrite`] for each layer that changes, [`Images::replace_layers`].
 ///
 /// ```
@@ -60,9 +62,9 @@ pub trait ImageFiles {
 ///
 /// let version = ("oci-layout", r#"{"imageLayoutVersion": "1.0.0"}"#);
 /// let files = Files(BTreeMap::from([version, ("index.json", r#"{"manifests": []}"#)]));
-/// let images = Images::read(&files)?.ok_or("it is a layout")?;
+/// let images = Images::read(&files, 1 << 20)?.ok_or("it is a layout")?;
 /// assert_eq!((images.layers().len(), images.images().len()), (0, 0));
-/// assert!(Images::read(&Files(BTreeMap::new()))?.is_none());
+/// assert!(Images::read(&Files(BTreeMap::new()), 1 << 20)?.is_none());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Images {
@@ -125,16 +127,17 @@ impl Images {
     ///
     /// # Errors
     ///
-    /// [`Malformed`](ErrorKind::Malformed) documents, [`Unsupported`](ErrorKind::Unsupported) digests and formats,
-    /// [`Limit`](ErrorKind::Limit) for documents of more than 4 MiB, more than 10 000 of them or indexes in more than 8 others,
-    /// and errors of the files.
-    pub fn read(files: &dyn ImageFiles) -> Result<Option<Self>, Error> {
+    /// [`Malformed`](ErrorKind::Malformed) documents, and [`Unsupported`](ErrorKind::Unsupported) digests and formats.
+    /// [`Limit`](ErrorKind::Limit) for a document of more than 4 MiB, more than 10 000 documents, and indexes in more than 8 others.
+    /// [`Limit`](ErrorKind::Limit) if all documents need more than `most_held` bytes of memory. Errors of the files.
+    pub fn read(files: &dyn ImageFiles, most_held: u64) -> Result<Option<Self>, Error> {
         let has_layout = files.size("oci-layout").is_some() && files.size("index.json").is_some();
         let has_manifest = files.size("manifest.json").is_some();
-        let mut reader = Reader { files, images: Images::new(), by_file: HashMap::new() };
+        let (images, by_file, layers) = (Images::new(), HashMap::new(), HashMap::new());
+        let mut reader = Reader { files, images, by_file, layers, most_held, room: most_held };
         if has_layout {
             reader.read_version()?;
-            reader.index("index.json", None, 0)?;
+            reader.index(&files.resolve("index.json"), None, 0)?;
         }
         if has_manifest && !reader.docker_manifest(has_layout)? {
             return Ok(None);
@@ -181,6 +184,11 @@ struct Reader<'f> {
     images: Images,
     /// Documents by the names of their files.
     by_file: HashMap<String, usize>,
+    /// Layers by the names of their files.
+    layers: HashMap<String, usize>,
+    /// The most bytes of memory for all documents, and the rest of them.
+    most_held: u64,
+    room: u64,
 }
 
 impl Reader<'_> {
@@ -213,6 +221,12 @@ impl Reader<'_> {
             let fault = faults((Some(&expected.digest), Some(expected.size)), (&hash, size));
             self.images.findings.extend(fault.map(|text| finding(file, text)));
         }
+        let held = size + Json::most_values(&text) * NODE;
+        self.room = self.room.checked_sub(held).ok_or_else(|| {
+            let most = self.most_held;
+            let text = format!("the documents of the images exceed the limit of {most} bytes held");
+            of_file(Error::new(ErrorKind::Limit, text))
+        })?;
         let digest = expected.map_or(hash, |expected| expected.digest.clone());
         Ok((Json::parse(text).map_err(of_file)?, digest))
     }
@@ -222,6 +236,14 @@ impl Reader<'_> {
         self.images.documents.push(Document { file: file.to_owned(), digest, json, role });
         self.by_file.insert(file.to_owned(), number);
         number
+    }
+
+    /// Returns the number of a document that was read already.
+    fn known(&self, file: &str, expected: Option<&Descriptor<'_>>) -> Result<Option<usize>, Error> {
+        let Some(number) = self.by_file.get(file) else { return Ok(None) };
+        let known = self.images.documents.get(*number).map(|document| &document.digest);
+        one_digest(file, known, expected)?;
+        Ok(Some(*number))
     }
 
     /// Reads an index and all below it.
@@ -249,9 +271,9 @@ impl Reader<'_> {
 
     /// Reads what an index names; `None` if it is not there, or something else than an image.
     fn child(&mut self, descriptor: &Descriptor<'_>, depth: usize) -> Result<Option<usize>, Error> {
-        let file = descriptor.file();
-        if let Some(known) = self.by_file.get(&file) {
-            return Ok(Some(*known));
+        let file = self.files.resolve(&descriptor.file());
+        if let Some(known) = self.known(&file, Some(descriptor))? {
+            return Ok(Some(known));
         }
         if self.files.size(&file).is_none() {
             self.images.notes.push(format!("{file} is not there: an index names it"));
@@ -297,26 +319,31 @@ impl Reader<'_> {
             let layers = vec![None; items.len()];
             return Ok(self.add(file, (json, digest), Role::Manifest { config: None, layers }));
         }
-        let layers: Vec<usize> =
-            items.iter().map(|item| self.layer(&item.file(), Some(item))).collect();
-        let number = self.config(&config.file(), Some(&config), &layers)?;
+        let layers = items
+            .iter()
+            .map(|item| self.layer(&self.files.resolve(&item.file()), Some(item)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let number = self.config(&self.files.resolve(&config.file()), Some(&config), &layers)?;
         let layers = layers.into_iter().map(Some).collect();
         Ok(self.add(file, (json, digest), Role::Manifest { config: Some(number), layers }))
     }
 
     /// Returns the number of a layer.
-    fn layer(&mut self, file: &str, expected: Option<&Descriptor<'_>>) -> usize {
+    fn layer(&mut self, file: &str, expected: Option<&Descriptor<'_>>) -> Result<usize, Error> {
         let layers = &mut self.images.layers;
-        let number = layers.iter().position(|layer| layer.file == file).unwrap_or_else(|| {
+        let number = *self.layers.entry(file.to_owned()).or_insert_with(|| {
             let file = file.to_owned();
             layers.push(ImageLayer { file, digest: None, size: None, diff_id: None });
             layers.len() - 1
         });
         if let Some((layer, expected)) = layers.get_mut(number).zip(expected) {
+            one_digest(file, layer.digest.as_ref(), Some(expected))?;
             layer.digest = Some(expected.digest.clone());
-            layer.size = Some(expected.size);
+            let size = *layer.size.get_or_insert(expected.size);
+            let fault = faults((None, Some(expected.size)), (&expected.digest, size));
+            self.images.findings.extend(fault.map(|text| finding(file, text)));
         }
-        number
+        Ok(number)
     }
 
     /// Reads the configuration of an image with these layers, and adds the image.
@@ -326,8 +353,8 @@ impl Reader<'_> {
         expected: Option<&Descriptor<'_>>,
         layers: &[usize],
     ) -> Result<usize, Error> {
-        let number = match self.by_file.get(file) {
-            Some(known) => *known,
+        let number = match self.known(file, expected)? {
+            Some(known) => known,
             None => {
                 let json = self.json(file, expected)?;
                 self.add(file, json, Role::Config)
@@ -361,7 +388,8 @@ impl Reader<'_> {
     /// Reads `manifest.json` and `repositories`; returns `false` if it is another file of this name.
     fn docker_manifest(&mut self, is_beside_index: bool) -> Result<bool, Error> {
         const FILE: &str = "manifest.json";
-        let (json, digest) = match self.json(FILE, None) {
+        let file = self.files.resolve(FILE);
+        let (json, digest) = match self.json(&file, None) {
             Err(error) if !is_beside_index && error.kind() == ErrorKind::Malformed => {
                 return Ok(false);
             }
@@ -384,16 +412,33 @@ impl Reader<'_> {
                 if self.files.size(&file).is_none() {
                     return Err(malformed(format!("{FILE}: its layer {name} is not there")));
                 }
-                numbers.push(self.layer(&file, None));
+                numbers.push(self.layer(&file, None)?);
             }
             self.config(&self.files.resolve(config), None, &numbers)?;
         }
-        self.add(FILE, (json, digest), Role::DockerManifest);
+        self.add(&file, (json, digest), Role::DockerManifest);
         if self.files.size("repositories").is_some() {
-            let json = self.json("repositories", None)?;
-            self.add("repositories", json, Role::Repositories);
+            let file = self.files.resolve("repositories");
+            let json = self.json(&file, None)?;
+            self.add(&file, json, Role::Repositories);
         }
         Ok(true)
+    }
+}
+
+/// Fails if a file has another hash by another name: it would need two names after a change.
+fn one_digest(
+    file: &str,
+    known: Option<&Hash>,
+    expected: Option<&Descriptor<'_>>,
+) -> Result<(), Error> {
+    match (known, expected) {
+        (Some(known), Some(Descriptor { digest, .. })) if known != digest => {
+            let (known, digest) = (known.to_hex(), digest.to_hex());
+            let text = format!("{file}: expected one digest, found sha256:{known} and {digest}");
+            Err(malformed(text))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -422,23 +467,27 @@ pub(super) fn finding(file: &str, text: String) -> Finding {
     Finding { path, kind: FindingKind::Record, error: Error::new(ErrorKind::Mismatch, text) }
 }
 
-/// Returns the names of files that only dropped documents have.
-pub(super) fn files_of(documents: &[Document], number: usize) -> BTreeSet<String> {
-    let mut files = BTreeSet::new();
-    let Some(document) = documents.get(number) else { return files };
-    files.insert(document.file.clone());
-    match &document.role {
-        Role::Index(children) => {
-            children.iter().flatten().for_each(|child| {
-                files.extend(files_of(documents, *child));
-            });
+/// Adds the names of the files of a document and of all below it. Each document is looked at once.
+pub(super) fn add_files(
+    documents: &[Document],
+    number: usize,
+    seen: &mut HashSet<usize>,
+    files: &mut BTreeSet<String>,
+) {
+    let mut waiting = vec![number];
+    while let Some(number) = waiting.pop() {
+        let Some(document) = documents.get(number).filter(|_| seen.insert(number)) else {
+            continue;
+        };
+        files.insert(document.file.clone());
+        match &document.role {
+            Role::Index(children) => waiting.extend(children.iter().flatten()),
+            Role::Manifest { .. } => {
+                let layers = document.json.root.get("layers").map(Node::items).unwrap_or(&[]);
+                let nodes = document.json.root.get("config").into_iter().chain(layers);
+                files.extend(nodes.filter_map(|node| Some(Descriptor::of(node).ok()?.file())));
+            }
+            Role::Config | Role::DockerManifest | Role::Repositories => {}
         }
-        Role::Manifest { .. } => {
-            let layers = document.json.root.get("layers").map(Node::items).unwrap_or(&[]).iter();
-            let nodes = document.json.root.get("config").into_iter().chain(layers);
-            files.extend(nodes.filter_map(|node| Some(Descriptor::of(node).ok()?.file())));
-        }
-        Role::Config | Role::DockerManifest | Role::Repositories => {}
     }
-    files
 }

@@ -130,6 +130,11 @@ impl Json {
         }
     }
 
+    /// Returns as many values as a text may have, before it is parsed.
+    pub(super) fn most_values(text: &[u8]) -> u64 {
+        1 + text.iter().filter(|byte| b",:[{".contains(byte)).count() as u64
+    }
+
     /// Returns the text with changes.
     pub(super) fn changed(&self, changes: &Changes) -> Vec<u8> {
         let mut out = String::with_capacity(self.text.len());

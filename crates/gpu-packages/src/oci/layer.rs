@@ -23,6 +23,7 @@ pub struct LayerMembers {
     /// Lists of installed files, by the number of the member.
     pub(super) lists: BTreeMap<usize, Vec<u8>>,
     findings: Vec<Finding>,
+    held: u64,
 }
 
 impl fmt::Debug for LayerMembers {
@@ -50,6 +51,9 @@ type Look<'l> = dyn FnMut(usize, &[u8], &mut Original<'_>) -> Result<(), Error> 
 /// The table of contents that eStargz adds to a layer. It names the places of files in the old one.
 const STARGZ_INDEX: &[u8] = b"stargz.index.json";
 
+/// The longest path in bytes, as Linux has it.
+const MOST_PATH: usize = 4096;
+
 /// Bytes that are held for each member, beside its name.
 const MEMBER: u64 = 64;
 
@@ -58,6 +62,12 @@ impl LayerMembers {
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
+    }
+
+    /// Returns the bytes of memory that the names and lists of its files take.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.held
     }
 
     /// Returns whether eStargz added a table of contents, which a change of the layer leaves out.
@@ -101,8 +111,8 @@ impl ImageLayer {
     ) -> Result<LayerMembers, Error> {
         let most = options.held_of(len);
         let mut room = most;
-        let mut found =
-            LayerMembers { members: Vec::new(), lists: BTreeMap::new(), findings: Vec::new() };
+        let (members, lists, findings) = Default::default();
+        let mut found = LayerMembers { members, lists, findings, held: 0 };
         let mut stored = HashedReader::new(reader, Algorithm::Sha256);
         let allowance = Allowance::of(options, len);
         let decoder = allowance.count(decoded(&mut stored)?);
@@ -113,6 +123,11 @@ impl ImageLayer {
             let number = found.members.len();
             let path = normal(member.name());
             let place = file.join(member.name());
+            let longest = member.name().len().max(member.link().len());
+            if longest > MOST_PATH {
+                let text = format!("a name: expected at most {MOST_PATH} bytes, found {longest}");
+                return Err(Error::at(ErrorKind::Limit, member.offset(), text));
+            }
             if member.name().split(|&byte| byte == b'/').any(|name| name == b"..") {
                 let error = Error::at(ErrorKind::Malformed, member.offset(), "the name has '..'");
                 let (path, kind) = (place.clone(), FindingKind::UnsafeName);
@@ -152,6 +167,7 @@ impl ImageLayer {
             found.members.push((path.into(), entry));
             Ok(replacement)
         })?;
+        found.held = most - room;
         let (_, mut rest) = tar.into_rest();
         io::copy(&mut rest, &mut io::sink())?;
         let (_, diff_id) = plain.finish();

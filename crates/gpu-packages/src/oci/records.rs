@@ -1,6 +1,6 @@
 //! Lists of installed files in an image, corrected where they lie: a list and its files may be in different layers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
 use crate::deb::DebRecords;
@@ -12,7 +12,7 @@ use crate::path::{MemberPath, Shown};
 
 use super::images::Images;
 use super::layer::{LayerMembers, is_list, is_of_dpkg, parent};
-use super::view::{ImageView, LayerFile};
+use super::view::{ImageView, LayerFile, join, split};
 
 /// The change of a file of an image.
 #[derive(Clone, Debug)]
@@ -76,8 +76,10 @@ impl Images {
         changes: &HashMap<LayerFile, FileChange>,
     ) -> Result<ChangedLists, Error> {
         let mut lists: BTreeMap<LayerFile, List<'_>> = BTreeMap::new();
-        for image in 0..self.images.len() {
-            let view = self.view(image, members);
+        let layers: HashSet<usize> = changes.keys().map(|file| file.layer).collect();
+        let images = self.lists_of_layers().into_iter();
+        for image in images.filter(|image| image.iter().any(|layer| layers.contains(layer))) {
+            let view = ImageView::of(image, members);
             let changed: HashMap<&[u8], Changed<'_>> = view
                 .files()
                 .filter_map(|(path, file)| Some((path, (file, changes.get(&file)?))))
@@ -90,8 +92,17 @@ impl Images {
                 let Some(text) = text else { continue };
                 let at = self.place(file, path);
                 let rows = rows(path, text).map_err(|error| error.while_reading(&at))?;
+                // A directory of rows, and the one that it leads to by symbolic links.
+                let mut last = (Vec::new(), Vec::new());
                 for (row, target) in rows {
-                    let Some(change) = changed.get(&target[..]) else { continue };
+                    let change = changed.get(&target[..]).or_else(|| {
+                        let (directory, name) = split(&target);
+                        if last.0 != directory {
+                            last = (directory.to_vec(), view.follow(directory));
+                        }
+                        changed.get(&join(&last.1, name)[..])
+                    });
+                    let Some(change) = change else { continue };
                     check_signature(&view, path)?;
                     let list = lists
                         .entry(file)

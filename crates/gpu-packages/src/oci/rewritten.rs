@@ -1,13 +1,13 @@
 //! Changes above changed layers: configurations, manifests, indexes, and the names of files.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::fmt;
 
 use crate::error::{Error, ErrorKind};
 use crate::hash::{Algorithm, Hash};
 
 use super::document::{Descriptor, Document, Role, digest_text, malformed};
-use super::images::{Images, diff_ids, files_of};
+use super::images::{Images, add_files, diff_ids};
 use super::json::{Changes, Json, Node};
 
 /// A layer that was written again.
@@ -46,6 +46,8 @@ impl NewLayer {
 pub struct ChangedImages {
     /// New contents of documents, by their old names.
     documents: BTreeMap<String, Vec<u8>>,
+    /// The names of layers with new contents.
+    layers: BTreeSet<String>,
     dropped: BTreeSet<String>,
     /// Digits of hashes that are parts of names, before and after.
     names: BTreeMap<String, String>,
@@ -72,6 +74,11 @@ impl ChangedImages {
     #[must_use]
     pub fn document(&self, name: &str) -> Option<&[u8]> {
         self.documents.get(name).map(Vec::as_slice)
+    }
+
+    /// Returns the old names of the files with new contents.
+    pub(super) fn files(&self) -> BTreeSet<&str> {
+        self.documents.keys().chain(&self.layers).map(String::as_str).collect()
     }
 
     /// Returns whether a file goes: one of a signature or an attestation of the old image.
@@ -167,6 +174,7 @@ struct Change<'i> {
     dropped: HashSet<usize>,
     /// Hash and size of changed documents.
     documents: BTreeMap<usize, (Hash, u64)>,
+    noted: HashSet<String>,
 }
 
 impl<'i> Change<'i> {
@@ -175,52 +183,72 @@ impl<'i> Change<'i> {
         touched: BTreeSet<usize>,
         new: &'i BTreeMap<usize, NewLayer>,
     ) -> Self {
-        let (changed, dropped, documents) = Default::default();
-        Change { images, touched, new, changed, dropped, documents }
+        let (changed, dropped, documents, noted) = Default::default();
+        Change { images, touched, new, changed, dropped, documents, noted }
     }
 
-    /// Finds the documents about images that change.
+    /// Finds the documents about images that change. Each document is looked at once.
     fn find_dropped(&mut self, drops_signatures: bool) -> Result<(), Error> {
         let documents = &self.images.documents;
-        loop {
-            let gone: HashSet<String> = (0..documents.len())
-                .filter(|number| self.dropped.contains(number) || self.touches(*number))
-                .filter_map(|number| Some(digest_text(&documents.get(number)?.digest)))
-                .collect();
-            let before = self.dropped.len();
-            for document in documents {
-                let Role::Index(children) = &document.role else { continue };
-                let items = document.json.root.get("manifests").map(Node::items).unwrap_or(&[]);
-                for (item, child) in items.iter().zip(children) {
-                    let Some(child) = *child else { continue };
-                    let Some(subject) = self.subject(item, child, &gone) else { continue };
-                    if !self.dropped.insert(child) {
-                        continue;
-                    }
-                    let file = documents.get(child).map_or("", |document| &document.file);
-                    if !drops_signatures {
-                        let text = format!(
-                            "{file}: signs or describes {subject}, which changes with its layers"
-                        );
-                        return Err(Error::new(ErrorKind::Signed, text));
-                    }
-                    self.changed
-                        .notes
-                        .push(format!("{file} is dropped: it signs or describes {subject}"));
+        let (mut above, mut about) = (HashMap::new(), HashMap::new());
+        for (number, document) in documents.iter().enumerate() {
+            let Role::Index(children) = &document.role else { continue };
+            let items = document.json.root.get("manifests").map(Node::items).unwrap_or(&[]);
+            for (item, child) in items.iter().zip(children) {
+                let Some(child) = *child else { continue };
+                above.entry(child).or_insert_with(Vec::new).push(number);
+                for subject in self.subjects(item, child) {
+                    about.entry(subject).or_insert_with(Vec::new).push(child);
                 }
             }
-            if self.dropped.len() == before {
-                return Ok(());
-            }
         }
+        let mut waiting: VecDeque<usize> = self.changing().into();
+        let mut gone: HashSet<usize> = waiting.iter().copied().collect();
+        while let Some(number) = waiting.pop_front() {
+            let Some(document) = documents.get(number) else { continue };
+            // An index changes with what it names.
+            let mut next: Vec<usize> = above.remove(&number).into_iter().flatten().collect();
+            let subject = digest_text(&document.digest);
+            for child in about.remove(&subject).into_iter().flatten() {
+                if !self.dropped.insert(child) {
+                    continue;
+                }
+                let file = documents.get(child).map_or("", |document| &document.file);
+                if !drops_signatures {
+                    let text = format!(
+                        "{file}: signs or describes {subject}, which changes with its layers"
+                    );
+                    return Err(Error::new(ErrorKind::Signed, text));
+                }
+                self.note(format!("{file} is dropped: it signs or describes {subject}"));
+                next.push(child);
+            }
+            waiting.extend(next.into_iter().filter(|number| gone.insert(*number)));
+        }
+        Ok(())
     }
 
-    /// Returns the document that a manifest is about, if that is one of these: by its `subject`, by the annotation of an
+    /// Returns the manifests and configurations that change with their layers.
+    fn changing(&self) -> Vec<usize> {
+        let is_touched = |layer: &usize| self.touched.contains(layer);
+        let images = self.images.images.iter();
+        let images = images.filter(|image| image.layers.iter().any(is_touched));
+        let configs: HashSet<usize> = images.map(|image| image.config).collect();
+        let documents = self.images.documents.iter().enumerate();
+        let changing = documents.filter(|(number, document)| match &document.role {
+            Role::Manifest { layers, .. } => layers.iter().flatten().any(is_touched),
+            Role::Config => configs.contains(number),
+            Role::Index(_) | Role::DockerManifest | Role::Repositories => false,
+        });
+        changing.map(|(number, _)| number).collect()
+    }
+
+    /// Returns the digests of the documents that a manifest is about: by its `subject`, by the annotation of an
     /// attestation that buildx makes, or by the tag of a signature that cosign makes.
-    fn subject(&self, item: &Node, child: usize, gone: &HashSet<String>) -> Option<String> {
+    fn subjects(&self, item: &Node, child: usize) -> Vec<String> {
         let annotation = |key: &str| item.get("annotations")?.get(key)?.text();
-        let manifest = self.images.documents.get(child)?;
-        let subject = manifest.json.root.get("subject");
+        let manifest = self.images.documents.get(child);
+        let subject = manifest.and_then(|manifest| manifest.json.root.get("subject"));
         let tag = annotation("org.opencontainers.image.ref.name").and_then(|name| {
             let tag = name.rsplit(':').next().unwrap_or(name);
             let (digest, _) = tag.strip_prefix("sha256-")?.split_once('.')?;
@@ -228,27 +256,7 @@ impl<'i> Change<'i> {
         });
         let subject = subject.and_then(|it| it.get("digest")).and_then(Node::text);
         let attested = annotation("vnd.docker.reference.digest");
-        let all = subject.into_iter().chain(attested).map(str::to_owned).chain(tag);
-        all.into_iter().find(|digest| gone.contains(digest))
-    }
-
-    /// Returns whether a document changes with its layers.
-    fn touches(&self, number: usize) -> bool {
-        let Some(document) = self.images.documents.get(number) else { return false };
-        match &document.role {
-            Role::Index(children) => children
-                .iter()
-                .flatten()
-                .any(|child| self.dropped.contains(child) || self.touches(*child)),
-            Role::Manifest { layers, .. } => {
-                layers.iter().flatten().any(|layer| self.touched.contains(layer))
-            }
-            Role::Config => self.images.images.iter().any(|image| {
-                image.config == number
-                    && image.layers.iter().any(|layer| self.touched.contains(layer))
-            }),
-            Role::DockerManifest | Role::Repositories => false,
-        }
+        subject.into_iter().chain(attested).map(str::to_owned).chain(tag).collect()
     }
 
     /// Adds the new names of layers.
@@ -269,6 +277,7 @@ impl<'i> Change<'i> {
                 )));
             }
             let Some(new) = new else { continue };
+            self.changed.layers.insert(layer.file.clone());
             let names = &mut self.changed.names;
             names.insert(old_id.clone(), new.diff_id.to_hex());
             if let Some(digest) = &layer.digest {
@@ -290,13 +299,18 @@ impl<'i> Change<'i> {
                 let items = root.get("layers").map(Node::items).unwrap_or(&[]);
                 for (item, layer) in items.iter().zip(layers) {
                     let Some(new) = layer.and_then(|layer| self.new.get(&layer)) else { continue };
-                    set_descriptor(item, &new.digest, new.size, &mut changes);
+                    self.set_descriptor(
+                        item,
+                        (&new.digest, new.size),
+                        &document.file,
+                        &mut changes,
+                    );
                     self.drop_annotations(item, &document.file, &mut changes);
                 }
-                if let Some((hash, size)) = config.and_then(|it| self.documents.get(&it))
+                if let Some((hash, size)) = config.and_then(|it| self.documents.get(&it)).cloned()
                     && let Some(item) = root.get("config")
                 {
-                    set_descriptor(item, hash, *size, &mut changes);
+                    self.set_descriptor(item, (&hash, size), &document.file, &mut changes);
                 }
                 if !changes.is_empty() {
                     self.drop_annotations(root, &document.file, &mut changes);
@@ -308,13 +322,13 @@ impl<'i> Change<'i> {
                     let Some(child) = child else { continue };
                     if self.dropped.contains(child) {
                         changes.remove(item);
-                    } else if let Some((hash, size)) = self.documents.get(child) {
-                        set_descriptor(item, hash, *size, &mut changes);
+                    } else if let Some((hash, size)) = self.documents.get(child).cloned() {
+                        self.set_descriptor(item, (&hash, size), &document.file, &mut changes);
                         self.drop_annotations(item, &document.file, &mut changes);
                     }
                 }
             }
-            Role::DockerManifest => self.docker_manifest(root, &mut changes),
+            Role::DockerManifest => self.docker_manifest(root, &document.file, &mut changes),
             Role::Repositories => {
                 for repository in root.entries() {
                     for tag in repository.value.entries() {
@@ -328,9 +342,8 @@ impl<'i> Change<'i> {
         }
         let text = document.json.changed(&changes);
         let hash = Hash::of(Algorithm::Sha256, &text);
-        if !matches!(document.role, Role::DockerManifest | Role::Repositories)
-            && document.file.contains(&document.digest.to_hex())
-        {
+        // Links to it are named by its hash, even if it is not.
+        if !matches!(document.role, Role::DockerManifest | Role::Repositories) {
             self.changed.names.insert(document.digest.to_hex(), hash.to_hex());
         }
         self.documents.insert(number, (hash, text.len() as u64));
@@ -354,7 +367,16 @@ impl<'i> Change<'i> {
         Ok(())
     }
 
-    fn docker_manifest(&self, root: &Node, changes: &mut Changes) {
+    fn docker_manifest(&mut self, root: &Node, file: &str, changes: &mut Changes) {
+        let images = self.images;
+        let changed = self.new.iter();
+        let changed = changed.filter_map(|(number, new)| Some((images.layers.get(*number)?, new)));
+        let of_digest: HashMap<String, &NewLayer> = changed
+            .flat_map(|(layer, new)| {
+                let name = layer.digest.as_ref().map(|it| format!("blobs/sha256/{}", it.to_hex()));
+                name.into_iter().chain([layer.file.clone()]).map(move |name| (name, new))
+            })
+            .collect();
         for item in root.items() {
             let layers = item.get("Layers").map(Node::items).unwrap_or(&[]).iter();
             for name in item.get("Config").into_iter().chain(layers) {
@@ -369,13 +391,8 @@ impl<'i> Change<'i> {
                 }
                 self.rename(&source.name, changes);
                 let Ok(descriptor) = Descriptor::of(&source.value) else { continue };
-                let layers = self.images.layers.iter().enumerate();
-                let mut new = layers.filter_map(|(number, layer)| {
-                    let is_it = layer.file == descriptor.file();
-                    self.new.get(&number).filter(|_| is_it)
-                });
-                if let Some(new) = new.next() {
-                    set_descriptor(descriptor.node, &new.digest, new.size, changes);
+                if let Some(new) = of_digest.get(&descriptor.file()) {
+                    self.set_descriptor(descriptor.node, (&new.digest, new.size), file, changes);
                 }
             }
         }
@@ -395,37 +412,60 @@ impl<'i> Change<'i> {
         for entry in node.get("annotations").map(Node::entries).unwrap_or(&[]) {
             if ANNOTATIONS.iter().any(|start| entry.key.starts_with(start)) {
                 changes.remove(&entry.name);
-                let note = format!("{file}: annotation {} is dropped", entry.key);
-                if !self.changed.notes.contains(&note) {
-                    self.changed.notes.push(note);
-                }
+                self.note(format!("{file}: annotation {} is dropped", entry.key));
             }
+        }
+    }
+
+    /// Gives a descriptor another hash and size, and drops what it says of the old contents.
+    fn set_descriptor(
+        &mut self,
+        node: &Node,
+        (hash, size): (&Hash, u64),
+        file: &str,
+        changes: &mut Changes,
+    ) {
+        for entry in node.entries() {
+            match &*entry.key {
+                "digest" => changes.set_text(&entry.value, &digest_text(hash)),
+                "size" => changes.set_number(&entry.value, size),
+                // A copy of the old contents, and places of it (OCI image specification, "Content Descriptors").
+                key @ ("data" | "urls") => {
+                    changes.remove(&entry.name);
+                    self.note(format!(
+                        "{file}: '{key}' of a descriptor is dropped: it has the old contents"
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Notes something once.
+    fn note(&mut self, note: String) {
+        if self.noted.insert(note.clone()) {
+            self.changed.notes.push(note);
         }
     }
 
     /// Drops the files that only dropped documents have.
     fn drop_files(&mut self) {
         let documents = &self.images.documents;
-        let files = |number: usize| files_of(documents, number);
-        let gone = self.dropped.iter().flat_map(|number| files(*number));
+        let files = |numbers: &mut dyn Iterator<Item = usize>| {
+            let (mut seen, mut files) = (HashSet::new(), BTreeSet::new());
+            numbers.for_each(|number| add_files(documents, number, &mut seen, &mut files));
+            files
+        };
+        let gone = files(&mut self.dropped.iter().copied());
         let is_whole = |number: &usize| {
             let role = documents.get(*number).map(|document| &document.role);
             !self.dropped.contains(number)
                 && matches!(role, Some(Role::Manifest { .. } | Role::Config))
         };
-        let kept: BTreeSet<String> =
-            (0..documents.len()).filter(is_whole).flat_map(files).collect();
+        let kept = files(&mut (0..documents.len()).filter(is_whole));
         let layers: BTreeSet<&str> = self.images.layers.iter().map(|it| &*it.file).collect();
-        let gone = gone.filter(|file| !kept.contains(file) && !layers.contains(&**file));
+        let gone =
+            gone.into_iter().filter(|file| !kept.contains(file) && !layers.contains(&**file));
         self.changed.dropped = gone.collect();
-    }
-}
-
-fn set_descriptor(node: &Node, hash: &Hash, size: u64, changes: &mut Changes) {
-    if let Some(digest) = node.get("digest") {
-        changes.set_text(digest, &digest_text(hash));
-    }
-    if let Some(number) = node.get("size") {
-        changes.set_number(number, size);
     }
 }

@@ -1,8 +1,10 @@
 //! The files of an image: its layers on top of each other, without what higher layers replace or remove.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::ops::Bound;
+
+use crate::error::{Error, ErrorKind};
 
 use super::images::Images;
 use super::layer::{Entry, LayerMembers};
@@ -29,6 +31,8 @@ impl LayerFile {
 #[derive(Default)]
 pub struct ImageView {
     paths: BTreeMap<Vec<u8>, Node>,
+    /// Files that a hard link of another layer leads to.
+    linked: BTreeSet<LayerFile>,
     /// A directory that was looked up, and the one that it is.
     last: (Vec<u8>, Vec<u8>),
 }
@@ -56,13 +60,42 @@ enum What {
 
 /// As many links may lead to each other, as Linux has it.
 const MOST_LINKS: usize = 40;
+/// The most members of the layers of all images, which bounds the time.
+const MOST_MEMBERS: usize = 64 << 20;
 
 impl Images {
-    /// Returns the files of an image by its number. There are members for each layer.
-    #[must_use]
-    pub fn view(&self, image: usize, members: &[LayerMembers]) -> ImageView {
+    /// Returns the files of each image, once for images with the same layers. There are members for each layer. A view is made
+    /// when the iterator comes to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Limit`](ErrorKind::Limit) for layers with more than 64 Mi members, counted again for each image with other layers.
+    pub fn views<'a>(
+        &'a self,
+        members: &'a [LayerMembers],
+    ) -> Result<impl Iterator<Item = ImageView> + 'a, Error> {
+        let lists = self.lists_of_layers();
+        let members_of =
+            |layer: &usize| members.get(*layer).map_or(0, |members| members.members.len());
+        let all: usize = lists.iter().flat_map(|list| list.iter()).map(members_of).sum();
+        if all > MOST_MEMBERS {
+            let text = format!("the images exceed the limit of {MOST_MEMBERS} members of layers");
+            return Err(Error::new(ErrorKind::Limit, text));
+        }
+        Ok(lists.into_iter().map(|layers| ImageView::of(layers, members)))
+    }
+
+    /// Returns the lists of layers of the images, each once.
+    pub(super) fn lists_of_layers(&self) -> Vec<&[usize]> {
+        let mut known = HashSet::new();
+        let lists = self.images.iter().map(|image| &image.layers[..]);
+        lists.filter(|list| known.insert(*list)).collect()
+    }
+}
+
+impl ImageView {
+    pub(super) fn of(layers: &[usize], members: &[LayerMembers]) -> Self {
         let mut view = ImageView::default();
-        let layers = self.images.get(image).map_or(&[][..], |image| &image.layers);
         for (placed, &layer) in layers.iter().enumerate() {
             if let Some(members) = members.get(layer) {
                 view.add(placed, layer, members);
@@ -70,9 +103,7 @@ impl Images {
         }
         view
     }
-}
 
-impl ImageView {
     /// Returns the regular files: path and contents. Hard links share theirs.
     pub fn files(&self) -> impl Iterator<Item = (&[u8], LayerFile)> {
         self.paths.iter().filter_map(|(path, node)| match node.what {
@@ -90,10 +121,15 @@ impl ImageView {
         }
     }
 
-    /// Returns whether a lower layer has something at a path that the layer which has it now does not remove.
+    /// Returns whether a file of a lower layer would appear at a path if the file there were deleted.
     #[must_use]
     pub fn covers(&self, path: &[u8]) -> bool {
         self.paths.get(path).is_some_and(|node| node.covers)
+    }
+
+    /// Returns files that a hard link of another layer leads to. Without them, that layer cannot be unpacked.
+    pub fn linked(&self) -> impl Iterator<Item = LayerFile> {
+        self.linked.iter().copied()
     }
 
     fn add(&mut self, placed: usize, layer: usize, members: &LayerMembers) {
@@ -121,7 +157,9 @@ impl ImageView {
                 Entry::HardLink(target) => {
                     let (directory, name) = split(target);
                     let target = join(&self.real(directory), name);
-                    self.file(&target).map_or(What::Other, What::File)
+                    let file = self.file(&target);
+                    self.linked.extend(file.filter(|file| file.layer != layer));
+                    file.map_or(What::Other, What::File)
                 }
                 Entry::Symlink(target) => What::Symlink(target.clone()),
                 Entry::Directory => What::Directory,
@@ -164,43 +202,50 @@ impl ImageView {
         if self.last.0 == directory && !directory.is_empty() {
             return self.last.1.clone();
         }
-        let mut left: Vec<Vec<u8>> = names(directory).rev().collect();
-        let (mut found, mut links): (Vec<u8>, usize) = (Vec::new(), 0);
+        let found = self.follow(directory);
+        self.last = (directory.to_vec(), found.clone());
+        found
+    }
+
+    /// As `real`, without memory of the last one.
+    pub(super) fn follow(&self, directory: &[u8]) -> Vec<u8> {
+        let mut left: Vec<&[u8]> = names(directory).rev().collect();
+        let (mut found, mut links) = (Vec::new(), 0);
         while let Some(name) = left.pop() {
             if name == b".." {
-                found = split(&found).0.to_vec();
+                let parent = split(&found).0.len();
+                found.truncate(parent);
                 continue;
             }
-            let path = join(&found, &name);
-            match self.paths.get(&path).map(|node| &node.what) {
-                Some(What::Symlink(target)) if links < MOST_LINKS => {
-                    links += 1;
-                    if target.starts_with(b"/") {
-                        found.clear();
-                    }
-                    left.extend(names(target).rev());
-                }
-                _ => found = path,
+            let parent = found.len();
+            if parent > 0 {
+                found.push(b'/');
+            }
+            found.extend_from_slice(name);
+            if let Some(Node { what: What::Symlink(target), .. }) = self.paths.get(&found)
+                && links < MOST_LINKS
+            {
+                links += 1;
+                found.truncate(if target.starts_with(b"/") { 0 } else { parent });
+                left.extend(names(target).rev());
             }
         }
-        self.last = (directory.to_vec(), found.clone());
         found
     }
 }
 
-fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = Vec<u8>> {
-    let names = path.split(|&byte| byte == b'/').filter(|name| !matches!(name, [] | [b'.']));
-    names.map(<[u8]>::to_vec)
+fn names(path: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    path.split(|&byte| byte == b'/').filter(|name| !matches!(name, [] | [b'.']))
 }
 
 /// Returns the directory and the name of a path.
-fn split(path: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|&byte| byte == b'/') {
         Some(at) => (path.split_at(at).0, path.split_at(at + 1).1),
         None => (&[], path),
     }
 }
 
-fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+pub(super) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
 }

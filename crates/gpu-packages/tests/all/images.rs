@@ -56,7 +56,7 @@ struct Edited {
 
 /// Gives files that are visible new contents.
 fn edit(files: &dyn ImageFiles, drops: bool, new: &New) -> Result<Edited, Error> {
-    let images = Images::read(files)?.unwrap();
+    let images = Images::read(files, 1 << 28)?.unwrap();
     let mut findings: Vec<String> = images.findings().iter().map(ToString::to_string).collect();
     let blob = |layer: &gpu_packages::ImageLayer| files.read(layer.file(), u64::MAX).unwrap();
     let (mut all, mut wanted): (Vec<LayerMembers>, _) = (Vec::new(), HashMap::new());
@@ -76,7 +76,7 @@ fn edit(files: &dyn ImageFiles, drops: bool, new: &New) -> Result<Edited, Error>
         findings.extend(members.findings().iter().map(ToString::to_string));
         all.push(members);
     }
-    let views: Vec<_> = (0..images.images().len()).map(|it| images.view(it, &all)).collect();
+    let views: Vec<_> = images.views(&all)?.collect();
     let visible: BTreeSet<LayerFile> =
         views.iter().flat_map(|view| view.files().map(|(_, file)| file)).collect();
     wanted.retain(|file, _| visible.contains(file));
@@ -478,12 +478,12 @@ fn damage_is_found() {
     assert!(text.contains("digest: expected") && text.contains("diff_id: expected"), "{text}");
     let mut files = images::layout(&layers);
     files.retain(|(name, _)| !name.contains(&hex(&layers[0].blob())));
-    let images = Images::read(&Files(files.into_iter().collect())).unwrap().unwrap();
+    let images = Images::read(&Files(files.into_iter().collect()), 1 << 28).unwrap().unwrap();
     assert!(images.layers().is_empty() && images.notes()[0].contains("is not there"));
-    assert!(Images::read(&Files(BTreeMap::new())).unwrap().is_none());
+    assert!(Images::read(&Files(BTreeMap::new()), 1 << 28).unwrap().is_none());
     let other =
         BTreeMap::from([("manifest.json".to_owned(), b"{\"name\": \"of a program\"}".to_vec())]);
-    assert!(Images::read(&Files(other)).unwrap().is_none());
+    assert!(Images::read(&Files(other), 1 << 28).unwrap().is_none());
 }
 
 #[test]
@@ -564,8 +564,10 @@ fn streams_that_fail_end_the_work() {
         })?;
         Ok(hex(&new))
     });
-    let images =
-        Images::read(&Files(images::layout(std::slice::from_ref(&layer)).into_iter().collect()));
+    let images = Images::read(
+        &Files(images::layout(std::slice::from_ref(&layer)).into_iter().collect()),
+        1 << 28,
+    );
     let images = images.unwrap().unwrap();
     let (blob, options) = (layer.blob(), Options::default());
     // A stream has no length: it may end after any member, and then has another hash.
@@ -596,7 +598,7 @@ fn damaged_images_are_errors_or_findings() {
         samples::damage::judge(&sample, |damaged| {
             let Ok(Some(archive)) = ImageArchive::read(Cursor::new(damaged)) else { return };
             let files = Archived(damaged, archive);
-            if !matches!(Images::read(&files), Ok(Some(_))) {
+            if !matches!(Images::read(&files, 1 << 28), Ok(Some(_))) {
                 return;
             }
             let Ok(edit) = edit(&files, true, &thinned) else { return };
@@ -608,7 +610,7 @@ fn damaged_images_are_errors_or_findings() {
                 });
             if written.is_ok() && edit.findings.is_empty() {
                 let archive = ImageArchive::read(Cursor::new(&new)).unwrap().unwrap();
-                Images::read(&Archived(&new, archive)).unwrap().unwrap();
+                Images::read(&Archived(&new, archive), 1 << 28).unwrap().unwrap();
             }
         });
     }
@@ -623,4 +625,187 @@ fn empty_layers_are_there() {
     let (new, _) = edited(&images::layout(&[empty, code]), false, &thinned).unwrap();
     let (_, layers) = &checked(&new, &new["index.json"])[0];
     assert_eq!((layers[0].len(), contents(&layers[1], "a.so")), (1024, "les".into()));
+}
+
+/// Writes an archive again after an edit.
+fn rewritten(old: &[u8], edit: &Edited) -> Result<Vec<u8>, Error> {
+    let mut new = Vec::new();
+    let size = ImageArchive::rewrite(Cursor::new(old), &mut new, &edit.changed, |name| {
+        let layer = edit.layers.get(name);
+        Ok(layer.map(|(bytes, new)| NewFile::new(new.size(), &bytes[..])))
+    })?;
+    assert_eq!(size, new.len() as u64);
+    Ok(new)
+}
+
+/// Edits an archive, and returns its new files.
+fn edited_archive(old: &[u8]) -> BTreeMap<String, Vec<u8>> {
+    let archive = ImageArchive::read(Cursor::new(old)).unwrap().unwrap();
+    let edit = edit(&Archived(old, archive), false, &thinned).unwrap();
+    let new = rewritten(old, &edit).unwrap();
+    let archive = ImageArchive::read(Cursor::new(&new)).unwrap().unwrap();
+    let files = Archived(&new, archive);
+    let names: Vec<_> = members(&new).into_iter().map(|(name, ..)| name).collect();
+    let found: BTreeMap<_, _> =
+        names.iter().map(|name| (name.clone(), files.read(name, 0).unwrap())).collect();
+    assert_eq!(found.len(), names.len(), "a member twice");
+    found
+}
+
+#[test]
+fn blobs_that_are_links_follow() {
+    let layer = Layer::new(&[("a.so", b"code A")], Packed::Gzip);
+    let files = images::layout(std::slice::from_ref(&layer));
+    // The order: layout, configuration, layer, manifest, index.
+    for (at, kind, target) in (1..4).flat_map(|at| [(at, b'1', "x"), (at, b'2', "../../x")]) {
+        let mut old = tar(&[("x", &files[at].1)]);
+        for (number, (name, bytes)) in files.iter().enumerate() {
+            old.truncate(old.len() - 1024);
+            if number == at {
+                old.extend(tar_header(name.as_bytes(), 0, kind, target.as_bytes()));
+                old.extend([0; 1024]);
+            } else {
+                old.extend(tar(&[(name, bytes)]));
+            }
+        }
+        let new = edited_archive(&old);
+        let (_, layers) = &checked(&new, &new["index.json"])[0];
+        assert_eq!(contents(&layers[0], "a.so"), "les", "{at}");
+    }
+    // An archive that lacks what changes.
+    let old = images::archive(&files);
+    let archive = ImageArchive::read(Cursor::new(&old)).unwrap().unwrap();
+    let edit = edit(&Archived(&old, archive), false, &thinned).unwrap();
+    for at in [2, 3] {
+        let mut files = files.clone();
+        let (name, _) = files.remove(at);
+        let error = rewritten(&images::archive(&files), &edit).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Mismatch);
+        assert!(error.to_string().starts_with(&name), "{error}");
+    }
+    // A file that two digests are said of.
+    let other = format!("blobs/sha256/{}", hex(b"other"));
+    let mut made = Layout::new();
+    let image = made.image(std::slice::from_ref(&layer), "");
+    let wrong = image.replace(&hex(&made.files.last().unwrap().1), &hex(b"other"));
+    let mut old = images::archive(&made.finish(&[image + "}", wrong + "}"]));
+    old.truncate(old.len() - 1024);
+    old.extend(tar_header(other.as_bytes(), 0, b'1', files[3].0.as_bytes()));
+    old.extend([0; 1024]);
+    let archive = ImageArchive::read(Cursor::new(&old)).unwrap().unwrap();
+    let error = Images::read(&Archived(&old, archive), 1 << 28).err().unwrap();
+    assert!(error.to_string().contains("expected one digest"), "{error}");
+}
+
+#[test]
+fn layers_that_become_equal_are_written_once() {
+    let [one, two, thin] = [&b"code A"[..], b"code B", b"les"]
+        .map(|code| Layer::new(&[("a.so", code)], Packed::Plain));
+    for other in [two, thin] {
+        for turned in [false, true] {
+            let mut pair = [one.clone(), other.clone()];
+            if turned {
+                pair.reverse();
+            }
+            let mut made = Layout::new();
+            let items = pair.map(|layer| made.image(&[layer], "") + "}");
+            let old = images::archive(&made.finish(&items));
+            let new = edited_archive(&old);
+            let found = checked(&new, &new["index.json"]);
+            assert_eq!(found.len(), 2);
+            assert!(found.iter().all(|(_, layers)| contents(&layers[0], "a.so") == "les"));
+            assert_eq!(new.len(), 5, "{:?}", new.keys());
+        }
+    }
+}
+
+#[test]
+fn copies_and_places_of_old_contents_are_dropped() {
+    let mut layer = Layer::new(&[("a.so", b"code A")], Packed::Gzip);
+    layer.annotations = ",\"urls\":[\"https://example.org/a\"],\"data\":\"AAAA\"".into();
+    let mut same = Layer::new(&[("b", b"text")], Packed::Gzip);
+    same.annotations = ",\"data\":\"BBBB\"".into();
+    let mut made = Layout::new();
+    let image = made.image(&[layer, same], "") + ",\"data\":\"CCCC\"}";
+    let (new, edit) = edited(&made.finish(&[image]), false, &thinned).unwrap();
+    let (manifest, _) = &checked(&new, &new["index.json"])[0];
+    let [changed, kept] = [0, 1].map(|at| manifest["layers"][at].as_object().unwrap());
+    assert!(!changed.contains_key("data") && !changed.contains_key("urls"), "{changed:?}");
+    assert_eq!(kept["data"], "BBBB");
+    assert!(!String::from_utf8_lossy(&new["index.json"]).contains("CCCC"));
+    assert_eq!(edit.changed.notes().len(), 3, "{:?}", edit.changed.notes());
+}
+
+fn with_link(name: &[u8], kind: u8, target: &[u8], rest: &[(&str, &[u8])]) -> Layer {
+    let mut members = tar_header(name, 0, kind, target);
+    members.extend(tar(rest));
+    Layer { tar: members, packed: Packed::Plain, annotations: String::new() }
+}
+
+#[test]
+fn rows_lead_through_links_of_directories() {
+    let md5 = |bytes: &[u8]| Hash::of(Algorithm::Md5, bytes).to_hex();
+    let dpkg = "var/lib/dpkg/info/a.md5sums";
+    let sums = format!("{}  lib/x/a.so\n", md5(b"code A"));
+    let link = with_link(b"lib", b'2', b"usr/lib", &[]);
+    let code = Layer::new(&[("usr/lib/x/a.so", b"code A"), (dpkg, sums.as_bytes())], Packed::Plain);
+    let (new, edit) = edited(&images::layout(&[link, code]), false, &thinned).unwrap();
+    assert!(edit.findings.is_empty(), "{:?}", edit.findings);
+    let (_, layers) = &checked(&new, &new["index.json"])[0];
+    assert_eq!(contents(&layers[1], dpkg), format!("{}  lib/x/a.so\n", md5(b"les")));
+}
+
+/// Returns the views of images, by the layers of each.
+fn views(list: &[&[Layer]]) -> Result<Vec<gpu_packages::ImageView>, Error> {
+    let mut made = Layout::new();
+    let items: Vec<_> = list
+        .iter()
+        .zip(["", ",\"x\":1", ",\"x\":2"])
+        .map(|(layers, more)| made.image(layers, more) + "}")
+        .collect();
+    let files = Files(made.finish(&items).into_iter().collect());
+    let images = Images::read(&files, 1 << 28)?.unwrap();
+    let read = |layer: &gpu_packages::ImageLayer| {
+        let blob = &files.0[layer.file()];
+        layer.read(Cursor::new(blob), blob.len() as u64, &Options::default(), |_, _, _| Ok(()))
+    };
+    let members: Vec<_> = images.layers().iter().map(read).collect::<Result<_, _>>()?;
+    Ok(images.views(&members)?.collect())
+}
+
+#[test]
+fn views_know_links_and_are_made_once() {
+    let low = Layer::new(&[("a.so", b"code A"), ("b.so", b"code B")], Packed::Plain);
+    let linked = with_link(b"c.so", b'1', b"a.so", &[]);
+    let hides = Layer::new(&[(".wh.c.so", b"")], Packed::Plain);
+    let layers = [low.clone(), linked, hides];
+    let found = views(&[&layers, std::slice::from_ref(&low), &layers]).unwrap();
+    assert_eq!(found.len(), 2);
+    let linked: Vec<_> = found.iter().map(|view| view.linked().collect::<Vec<_>>()).collect();
+    assert_eq!(linked, [vec![LayerFile::new(0, 0)], vec![]]);
+    // Names that no system has.
+    let long = format!("{}a", "d/".repeat(2100));
+    let mut tar = images::with_attributes(&long, b"");
+    tar.extend([0; 1024]);
+    let error = views(&[&[Layer { tar, ..low }]]).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert!(error.to_string().contains("at most 4096 bytes, found 4201"), "{error}");
+}
+
+#[test]
+fn documents_have_a_budget_and_are_read_once() {
+    let layer = Layer::new(&[("a.so", b"code A")], Packed::Gzip);
+    let mut made = Layout::new();
+    let mut item = made.image(std::slice::from_ref(&layer), "") + "}";
+    // As many ways to the image as nobody can go.
+    for _ in 0..7 {
+        item = made.index(&vec![item; 300]) + "}";
+    }
+    let files = made.finish(&[item]);
+    let edit = edited(&files, true, &thinned).unwrap().1;
+    assert_eq!(edit.changed.documents().len(), 10);
+    let files = Files(files.into_iter().collect());
+    let error = Images::read(&files, 1 << 20).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    assert!(error.to_string().contains("limit of 1048576 bytes held"), "{error}");
 }

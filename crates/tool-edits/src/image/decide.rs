@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::iter;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use device_select::{LoosePlace, few};
 use gpu_packages::{FileChange, ImageLayer, Images, LayerFile, LayerMembers};
@@ -97,9 +98,21 @@ impl Job<'_> {
 
     pub(super) fn look_at_all(&self, image: &Image<'_>) -> Result<Vec<Looked>, Failure> {
         let numbers: Vec<usize> = (0..image.images.layers().len()).collect();
+        let most = self.most_held;
+        let held = Mutex::new((HashSet::new(), most));
         self.each_layer(&numbers, |job, number| {
             let (layer, file) = image.layer(number)?;
-            job.look((layer, &file), &image.name_of(layer.file()))
+            let looked = job.look((layer, &file), &image.name_of(layer.file()))?;
+            // A layer is looked at again if it needs more than its share.
+            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+            if !held.0.contains(&number) {
+                held.1 = held.1.checked_sub(looked.members.held()).ok_or_else(|| {
+                    let text = "the names and lists of files in all layers exceed the limit of";
+                    Failure::refused(format!("{text} {most} bytes held"))
+                })?;
+                held.0.insert(number);
+            }
+            Ok(looked)
         })
     }
 
@@ -127,8 +140,9 @@ impl Job<'_> {
         changes.warnings.extend(allow(self.editor.options, &findings)?);
         changes.notes.extend(image.images.notes().iter().cloned());
         let (mut visible, mut covering) = (HashSet::new(), HashSet::new());
-        for number in 0..image.images.images().len() {
-            let view = image.images.view(number, &members);
+        let mut linked = HashSet::new();
+        for view in image.images.views(&members).map_err(of)? {
+            linked.extend(view.linked());
             for (path, file) in view.files() {
                 visible.insert(file);
                 covering.extend(view.covers(path).then_some(file));
@@ -141,13 +155,18 @@ impl Job<'_> {
         };
         files.retain(|(file, _)| visible.contains(file));
         let going = self.loose_files(&files)?;
-        let (mut kept, mut row_of) = (Vec::new(), HashMap::new());
+        let (mut kept, mut kept_for_links) = (Vec::new(), Vec::new());
+        let mut row_of = HashMap::new();
         for (file, Looking { old, size, fate, .. }) in files {
             let (layer, path) = path_of(file);
             let name = format!("{layer}:{path}");
             if going.contains(&file) || matches!(fate, Fate::Goes) {
                 if covering.contains(&file) {
                     kept.push(path);
+                    continue;
+                }
+                if linked.contains(&file) {
+                    kept_for_links.push(path);
                     continue;
                 }
                 let row = FileRow::deleted(&name, size);
@@ -172,9 +191,13 @@ impl Job<'_> {
         settled.unopened.packages = inner.map(|file| path_of(file).1).collect();
         settled.check(self.editor.shrinks.is_some())?;
         changes.notes.extend(settled.notes());
-        if !kept.is_empty() {
-            let text = "not deleted, because a lower layer has a file of the same name";
-            changes.notes.push(format!("{text}: {}", few(&kept)));
+        for (kept, why) in [
+            (&kept, "a lower layer has a file of the same name"),
+            (&kept_for_links, "a hard link in another layer leads to it"),
+        ] {
+            if !kept.is_empty() {
+                changes.notes.push(format!("not deleted, because {why}: {}", few(kept)));
+            }
         }
         let change_lists =
             |changes: &Changes| image.images.change_lists(&members, &changes.files).map_err(of);

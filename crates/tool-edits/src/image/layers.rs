@@ -123,7 +123,7 @@ impl Job<'_> {
                 Ok(_) if is_too_small => return Err(Error::refused(TOO_SMALL)),
                 Ok(file) => files.push(file),
                 Err(failure) => {
-                    stopped = Some(failure);
+                    stopped = Some(within(failure, &format!("{}:{path}", layer.file())));
                     return Err(Error::refused("a file cannot be read"));
                 }
             }
@@ -167,7 +167,7 @@ impl Job<'_> {
             .with_level(self.editor.options.package_level)
             .with_threads(self.share.threads.count());
         let (mut stopped, mut is_too_small, mut status) = (None, false, None);
-        let replace = |member: usize, _: &[u8], original: &mut Original<'_>| {
+        let replace = |member: usize, path: &[u8], original: &mut Original<'_>| {
             match new.get(&member) {
                 None => return Ok(None),
                 Some(New::List(text)) => return Ok(Some(Replacement::from_bytes(text.clone()))),
@@ -185,27 +185,40 @@ impl Job<'_> {
                 let plan = planned?.0.ok_or_else(changed)?;
                 let size = plan.size();
                 let bytes = new_bytes(plan, Arc::clone(&store))?;
-                status = Some((store, bytes.status()));
+                status = Some((store, bytes.status(), text(path)));
                 Ok(Replacement::new(size, bytes))
             };
             edit().map(Some).map_err(|failure| {
-                stopped = Some(failure);
+                stopped = Some(within(failure, &format!("{}:{}", layer.file(), text(path))));
                 Error::refused("the edit of a file failed")
             })
         };
         let old = BufReader::with_capacity(1 << 16, file.reader());
         let out = BufWriter::with_capacity(1 << 16, out);
         let written = layer.rewrite(old, out, &options, replace);
-        if is_too_small || status.as_ref().is_some_and(|(store, _)| store.was_too_small()) {
+        if is_too_small || status.as_ref().is_some_and(|(store, ..)| store.was_too_small()) {
             return Ok(None);
         }
-        if let Some(error) = status.and_then(|(_, status)| status.take_error()) {
-            return Err(explain(&error, self.editor.images));
+        if let Some((_, status, path)) = status
+            && let Some(error) = status.take_error()
+        {
+            let failure = explain(&error, self.editor.images);
+            return Err(within(failure, &format!("{}:{path}", layer.file())));
         }
         if let Some(failure) = stopped {
             return Err(failure);
         }
         written.map(Some).map_err(of)
+    }
+}
+
+/// Returns a failure about a member of a layer, with its name.
+fn within(failure: Failure, name: &str) -> Failure {
+    let named = |texts: Vec<String>| texts.iter().map(|text| format!(":{name}: {text}")).collect();
+    match failure {
+        Failure::Complaints(texts) => Failure::Complaints(named(texts)),
+        Failure::Refused(texts) => Failure::Refused(named(texts)),
+        failure => failure,
     }
 }
 

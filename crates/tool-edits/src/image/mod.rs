@@ -36,7 +36,7 @@ impl Job<'_> {
         let mut edit = || {
             let source = ImageSource::layout(file.path())?;
             self.most_held = self.editor.options.limits.held_of(source.bytes());
-            let images = Images::read(&source).map_err(of)?;
+            let images = Images::read(&source, self.most_held).map_err(of)?;
             images.map_or(Err(Failure::NoCode), |images| self.edit_images(file, &source, &images))
         };
         Some(edit())
@@ -52,7 +52,7 @@ impl Job<'_> {
             return Some(Err(if is_named { why.into() } else { Failure::NotConcerned(why) }));
         }
         let source = ImageSource::archive(file, opened)?;
-        match Images::read(&source).map_err(of).transpose()? {
+        match Images::read(&source, self.most_held).map_err(of).transpose()? {
             Ok(images) => Some(self.edit_images(file, &source, &images)),
             Err(failure) => Some(Err(failure)),
         }
@@ -89,7 +89,16 @@ impl Job<'_> {
         let image = Image { name: named.name(), source, images };
         let looked = self.look_at_all(&image)?;
         let mut members = Members::default();
-        let mut changes = self.decide(&image, looked, &mut members)?;
+        let decided = self.decide(&image, looked, &mut members);
+        let mut changes = decided.map_err(|failure| match failure {
+            // It may be in what was not looked into.
+            Failure::NoCode if !images.notes().is_empty() => {
+                let none = failure.complaints().into_iter().flatten();
+                let why = none.chain(images.notes().iter().cloned()).collect();
+                if named.is_named() { Failure::Refused(why) } else { Failure::NotConcerned(why) }
+            }
+            failure => failure,
+        })?;
         let numbers: BTreeSet<usize> = changes.layers.keys().copied().collect();
         let drops = options.host.drop_signature;
         if !drops {
@@ -109,18 +118,20 @@ impl Job<'_> {
         let mut outputs = Outputs::default();
         let mut lost = Vec::new();
         let is_written = !options.output.dry_run && (is_changed || !replaces);
-        let (written, changed) = match source {
+        let (written, changed, size) = match source {
             _ if !is_written => {
                 let written = self.write_layers(&image, &changes, &Place::Nowhere, &mut outputs)?;
                 let changed = new_of(&written)?;
-                (written, changed)
+                let size = size_after(&image, &changed, &written)?;
+                (written, changed, size)
             }
             ImageSource::Layout(layout) => {
                 let place = Place::Layout(&target);
                 let written = self.write_layers(&image, &changes, &place, &mut outputs)?;
                 let changed = new_of(&written)?;
                 write_layout(&image, layout, &changed, &written, (&target, outputs))?;
-                (written, changed)
+                let size = size_after(&image, &changed, &written)?;
+                (written, changed, size)
             }
             ImageSource::Archive(opened, _) => {
                 if replaces {
@@ -137,14 +148,17 @@ impl Job<'_> {
                         let changed = new_of(&written)?;
                         Ok((written, changed))
                     });
-                    let Ok((written, changed)) = &done else { return Ok(done) };
-                    write_archive(&image, changed, written, (&target, &mut *out))?;
+                    let (written, changed) = match done {
+                        Ok(done) => done,
+                        Err(failure) => return Ok(Err(failure)),
+                    };
+                    let size = write_archive(&image, &changed, &written, (&target, &mut *out))?;
                     opened.check()?;
                     if replaces {
                         lost = attributes::hand_over(&opened.file, opened.metadata(), out)?;
                         self.listed.note(named, Some(out))?;
                     }
-                    Ok(done)
+                    Ok(Ok((written, changed, size)))
                 })??;
                 outputs.commit()?;
                 self.listed.is_written();
@@ -152,8 +166,6 @@ impl Job<'_> {
             }
         };
         changes.warnings.extend(lost);
-        let new = written.iter().map(|(number, (layer, _))| (*number, layer.clone())).collect();
-        let size = size_after(source, images, &changed, &new);
         let mut rows = members.rows;
         let place = |file: &str, name: &str| match source {
             ImageSource::Layout(_) => input::display(&target.join(file)) + name,

@@ -57,6 +57,12 @@ impl ImageSource {
         if let Some(fault) = fault {
             return Err(fault);
         }
+        // A new layout would lack what they lead to.
+        if let Some(link) = held.links().first() {
+            let link = held.path_of(link);
+            let text = format!("'{}' is a symbolic link: expected a file", link.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
         let mut sizes = BTreeMap::new();
         for file in files {
             let size = held.look(&file)?.map_or(0, |entry| entry.stamp.size());

@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Seek};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::Path;
 
-use gpu_packages::{
-    ChangedImages, ImageArchive, ImageFiles, ImageLayer, Images, NewFile, NewLayer,
-};
+use gpu_packages::{ChangedImages, ImageArchive, ImageFiles, ImageLayer, NewFile, NewLayer};
 
 use super::decide::{Changes, Image};
 use super::layers::Named;
@@ -61,30 +59,36 @@ fn temporary_name(
     Ok(directory.file(format!("new-layer-{number}")))
 }
 
-/// Returns the number of bytes of all files after the edit, without the headers of an archive.
+/// Returns the number of bytes of all files, or of the archive, after the edit.
 pub(super) fn size_after(
-    source: &ImageSource,
-    images: &Images,
+    image: &Image<'_>,
     changed: &ChangedImages,
-    new: &BTreeMap<usize, NewLayer>,
-) -> u64 {
-    let size = |file: &str| source.size(file).map_or(0, i128::from);
-    let padded = |size: i128| match source {
-        ImageSource::Layout(_) => size,
-        ImageSource::Archive(..) => (size + 511) / 512 * 512,
+    written: &Written,
+) -> io::Result<u64> {
+    let layout = match image.source {
+        ImageSource::Layout(layout) => layout,
+        ImageSource::Archive(..) if written.is_empty() => return Ok(image.source.bytes()),
+        ImageSource::Archive(..) => {
+            return rewrite(image, changed, written, io::sink(), |_| Ok(io::repeat(0)));
+        }
     };
-    let mut sum = i128::from(source.bytes());
-    for (number, layer) in new {
-        let file = images.layers().get(*number).map_or("", ImageLayer::file);
-        sum += padded(layer.size().into()) - padded(size(file));
-    }
-    for (file, text) in changed.documents() {
-        sum += padded(i128::try_from(text.len()).unwrap_or(0)) - padded(size(file));
-    }
-    if let ImageSource::Layout(layout) = source {
-        sum -= layout.names().filter(|name| changed.is_dropped(name)).map(size).sum::<i128>();
-    }
-    u64::try_from(sum).unwrap_or(0)
+    let numbers = numbers(image);
+    let mut known = HashSet::new();
+    let names = layout.names().filter(|name| !changed.is_dropped(name));
+    // Layers that are equal now are there once.
+    let mut sizes = names.filter(|name| known.insert(changed.name(name))).map(|name| {
+        let layer = numbers.get(name).and_then(|number| written.get(number));
+        let layer = layer.map(|(layer, _)| layer.size());
+        let document = || changed.document(name).map(|text| text.len() as u64);
+        layer.or_else(document).or_else(|| image.source.size(name)).unwrap_or(0)
+    });
+    // Sparse files may have any size.
+    Ok(sizes.try_fold(0_u64, |sum, size| sum.checked_add(size)).unwrap_or(0))
+}
+
+/// Returns the numbers of layers by the names of their files.
+fn numbers<'i>(image: &Image<'i>) -> HashMap<&'i str, usize> {
+    image.images.layers().iter().map(ImageLayer::file).zip(0..).collect()
 }
 
 pub(super) type Written = BTreeMap<usize, (NewLayer, Option<File>)>;
@@ -98,8 +102,7 @@ pub(super) fn write_layout(
     (target, mut outputs): (&Path, Outputs),
 ) -> Result<(), Failure> {
     outputs.make_directory(target)?;
-    let numbers: HashMap<&str, usize> =
-        image.images.layers().iter().map(ImageLayer::file).zip(0..).collect();
+    let numbers = numbers(image);
     let mut known = HashSet::new();
     for name in layout.names().filter(|name| !changed.is_dropped(name)) {
         let new_name = changed.name(name);
@@ -108,18 +111,19 @@ pub(super) fn write_layout(
         let new_file = directory.file(new_name.rsplit('/').next().unwrap_or(&new_name));
         let number = numbers.get(name).filter(|number| written.contains_key(number));
         // Layers that differed in what was changed may be equal now.
-        if !known.insert(new_name) {
-            continue;
-        }
+        let is_new = known.insert(new_name);
         if let Some(number) = number {
             let old = temporary_name(&mut outputs, target, name, *number)?;
-            outputs.rename(&old, &new_file)?;
+            if is_new { outputs.rename(&old, &new_file) } else { outputs.discard(&old) }?;
+            continue;
+        }
+        if !is_new {
             continue;
         }
         let old = image.source.open(name)?;
         let how = How::from(old.opened.permissions());
         match changed.document(name) {
-            Some(text) => outputs.write(&new_file, how, |out| io::Write::write_all(out, text))?,
+            Some(text) => outputs.write(&new_file, how, |out| out.write_all(text))?,
             None => {
                 outputs.write(&new_file, how, |out| {
                     copy_part(&old.opened.file, old.place.clone(), out)
@@ -132,28 +136,39 @@ pub(super) fn write_layout(
     Ok(())
 }
 
-/// Writes a new archive.
+/// Writes a new archive, and returns its size in bytes.
 pub(super) fn write_archive(
     image: &Image<'_>,
     changed: &ChangedImages,
     written: &Written,
     (target, out): (&Path, &mut File),
-) -> io::Result<()> {
-    let ImageSource::Archive(opened, _) = image.source else { return Ok(()) };
-    let numbers: HashMap<&str, usize> =
-        image.images.layers().iter().map(ImageLayer::file).zip(0..).collect();
-    let old = BufReader::with_capacity(1 << 20, opened.reader());
+) -> io::Result<u64> {
     let of_output = |error: io::Error| at(target, &error);
     let out = Named { out, of_output: &of_output };
-    let new = BufWriter::with_capacity(1 << 20, out);
-    ImageArchive::rewrite(old, new, changed, |name| {
-        let layer = numbers.get(name).and_then(|number| written.get(number));
-        let Some((layer, Some(file))) = layer else { return Ok(None) };
-        let mut file = file.try_clone()?;
+    rewrite(image, changed, written, BufWriter::with_capacity(1 << 20, out), |file| {
+        let mut file = file.ok_or(io::ErrorKind::NotFound)?.try_clone()?;
         file.rewind()?;
-        Ok(Some(NewFile::new(layer.size(), file)))
+        Ok(file)
+    })
+}
+
+/// Writes an archive again. `contents` opens the file of a new layer, if it has one.
+fn rewrite<R: Read>(
+    image: &Image<'_>,
+    changed: &ChangedImages,
+    written: &Written,
+    out: impl Write,
+    contents: impl Fn(Option<&File>) -> io::Result<R>,
+) -> io::Result<u64> {
+    let ImageSource::Archive(opened, _) = image.source else { return Ok(0) };
+    let numbers = numbers(image);
+    let old = BufReader::with_capacity(1 << 20, opened.reader());
+    let size = ImageArchive::rewrite(old, out, changed, |name| {
+        let layer = numbers.get(name).and_then(|number| written.get(number));
+        let Some((layer, file)) = layer else { return Ok(None) };
+        Ok(Some(NewFile::new(layer.size(), contents(file.as_ref())?)))
     })?;
-    Ok(())
+    Ok(size)
 }
 
 impl Job<'_> {

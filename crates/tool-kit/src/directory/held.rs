@@ -159,10 +159,15 @@ impl Held {
         self.below(Kind::File, fault)
     }
 
+    /// Returns the paths of all symbolic links below.
+    pub fn links(&self) -> Vec<PathBuf> {
+        self.below(Kind::Link, &mut |_, _| {})
+    }
+
     /// Returns the paths of all symbolic links below that lead out of the directory.
     pub fn links_out(&self) -> Vec<PathBuf> {
         let Ok(real) = crate::real::path(self.path()) else { return Vec::new() };
-        let mut links = self.below(Kind::Link, &mut |_, _| {});
+        let mut links = self.links();
         links.retain(|link| {
             crate::real::path(&self.path_of(link)).is_ok_and(|target| !target.starts_with(&real))
         });

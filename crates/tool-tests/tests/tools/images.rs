@@ -320,5 +320,103 @@ fn damage_is_refused_or_warned_of() {
     fs::write(place.path("broken.tar"), broken).unwrap();
     place.fails(&["thin", "--keep", "gfx1100", "broken.tar", "-o", "x"], "index.json: EOF");
     fs::remove_file(place.path(&format!("image/{name}"))).unwrap();
-    place.fails(&[&thin[..4], &["-o", "other"]].concat(), "no device code found");
+    let thin = [&thin[..4], &["-o", "other"]].concat();
+    place.fails(&thin, "no device code found");
+    place.fails(&thin, &format!("its layer {name} is not there"));
+}
+
+/// The error of a file in a layer has its name.
+#[test]
+fn layers_that_end_early_are_named() {
+    let mut layer = Layer::new(&[("lib/hip.o", &hip())], Packed::Plain);
+    layer.tar.truncate(3000);
+    let place = Place::with("a", b"");
+    layout(&place, "image", &images::layout(std::slice::from_ref(&layer)));
+    let words = format!("image:blobs/sha256/{}:lib/hip.o: ", hex(&layer.tar));
+    place.fails(&["thin", "--keep", "gfx1100", "image", "-o", "new"], &words);
+    assert!(!place.path("new").exists());
+}
+
+#[test]
+#[cfg(unix)]
+fn links_in_a_layout_are_refused() {
+    let place = Place::with("a", b"");
+    let files = images::layout(&layers(Packed::Plain));
+    layout(&place, "image", &files);
+    let blob = place.path("image").join(&files[2].0);
+    fs::rename(&blob, place.path("blob")).unwrap();
+    std::os::unix::fs::symlink("../../../blob", &blob).unwrap();
+    let words = format!("'image/{}' is a symbolic link", files[2].0);
+    place.fails(&["thin", "--keep", "gfx1100", "image", "-o", "new"], &words);
+    assert!(!place.path("new").exists());
+}
+
+/// Layers that become equal, and one that was there thinned.
+#[test]
+fn layers_that_become_equal_are_written_once() {
+    let (place, mut other) = (Place::with("a", b""), hip());
+    let thin = thinned(&place);
+    // Code for another GPU, which goes.
+    other[20480 + 2304] ^= 1;
+    let [one, other, thin] =
+        [&hip(), &other, &thin].map(|it| [Layer::new(&[("hip.o", it)], Packed::Plain)]);
+    let mut made = Layout::new();
+    let items = [&one, &other, &thin].map(|layers| made.image(layers, "") + "}");
+    let old = made.finish(&items);
+    layout(&place, "image", &old);
+    fs::write(place.path("old.tar"), images::archive(&old)).unwrap();
+    for (old, new) in [("image", "new"), ("old.tar", "new.tar")] {
+        let thin = ["thin", "--keep", "gfx1100", old, "-o", new, "--json"];
+        let size = |json: &str| {
+            let json: Value = serde_json::from_str(json).unwrap();
+            json["files"].as_array().unwrap().last().unwrap()["size_after"].as_u64().unwrap()
+        };
+        let dry = size(&place.succeeds(&[&thin[..], &["--dry-run"]].concat()));
+        let said = size(&place.succeeds(&thin));
+        let found = files(&place, new);
+        assert_eq!(found.len(), 5, "{:?}", found.keys());
+        checked(&place, new);
+        let real = match fs::metadata(place.path(new)).unwrap() {
+            it if it.is_file() => it.len(),
+            _ => found.values().map(|it| it.len() as u64).sum(),
+        };
+        assert_eq!((dry, said), (real, real), "{new}");
+    }
+}
+
+#[test]
+fn files_stay_that_hard_links_of_other_layers_need() {
+    let hip = hip();
+    let [linked, other] = ["gfx90a", "gfx906"]
+        .map(|gpu| format!("usr/lib/rocblas/library/Kernels.so-000-{gpu}.hsaco"));
+    let code = [&hip[20480..][..3784], &hip[16384..][..2752]];
+    let low = [("lib/hip.o", &hip[..]), (&linked, code[0]), (&other, code[1])];
+    let mut high = packages::tar_header(b"copy.hsaco", 0, b'1', linked.as_bytes());
+    high.extend([0; 1024]);
+    let high = Layer { tar: high, packed: Packed::Plain, annotations: String::new() };
+    let place = Place::with("a", b"");
+    layout(&place, "image", &images::layout(&[Layer::new(&low, Packed::Plain), high]));
+    let thin = ["thin", "--keep", "gfx1100", "--databases", "image", "-o", "new"];
+    let output = place.offload(&thin);
+    let words = format!("a hard link in another layer leads to it: {linked}");
+    assert!(stderr(&output).contains(&words), "{}", stderr(&output));
+    let new = checked(&place, "new");
+    assert!(new[0].contains_key(&linked) && !new[0].contains_key(&other), "{:?}", new[0].keys());
+}
+
+/// Each layer is within the limit.
+#[test]
+fn names_of_all_layers_have_one_limit() {
+    let hip = hip();
+    let layer = |of: &str| {
+        let names: Vec<_> = (0..3000).map(|n| format!("{of}/{n:06}")).collect();
+        let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (&**name, &b""[..])).collect();
+        files.push(("hip.o", &hip));
+        Layer::new(&files, Packed::Plain)
+    };
+    let place = Place::with("a", b"");
+    layout(&place, "image", &images::layout(&["a", "b", "c"].map(layer)));
+    let thin = ["thin", "--keep", "gfx1100", "image", "-o", "new", "-j", "1", "--max-decompressed"];
+    place.fails(&[&thin[..], &["500K"]].concat(), "files in all layers exceed the limit");
+    place.succeeds(&[&thin[..], &["2M"]].concat());
 }
