@@ -115,7 +115,7 @@ fn limited(place: &Path, memory: u64, args: &[&str]) -> Output {
 fn each_row_of_the_table_keeps_to_its_memory() {
     let page = include_str!("../../../../docs/reliability.md");
     let table = page.split("\n## Budgets").nth(1).unwrap().split("\n## ").next().unwrap();
-    let rows = table.lines().filter(|line| line.contains("MiB"));
+    let rows = table.lines().filter(|line| line.starts_with('|') && line.contains("MiB"));
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let (mut count, mut made) = (0, ("", ""));
