@@ -12,6 +12,7 @@ use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
 use tool_kit::looked::Seen;
+use tool_kit::output::at;
 
 /// The device code of a wheel.
 pub(super) struct Code {
@@ -54,6 +55,16 @@ impl Code {
         let [_, _, platform] = wheel.name.tags();
         let on_arm = platform.contains("aarch64") || platform.contains("arm64");
         Ok(Code { name, on_arm, files, is_damaged })
+    }
+
+    /// Reads all device code of a wheel, without its needs; fails if some cannot be read.
+    pub(super) fn read_whole(wheel: &Wheel, limits: &Limits) -> io::Result<Self> {
+        let code = Code::read(wheel, false, limits)?;
+        if code.is_damaged {
+            let text = "some of its device code could not be read: see `offload verify`";
+            return Err(at(&wheel.path, &io::Error::other(text)));
+        }
+        Ok(code)
     }
 
     /// Returns whether there is device code.

@@ -3,16 +3,13 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use device_select::{Support, VariantValue};
-use gpu_packages::{PackageForm, VariantMetadata, VariantProperties, WheelEdit};
+use gpu_packages::{VariantMetadata, VariantProperties, WheelEdit};
 
 use super::code::Code;
-use super::wheel::{Schema, Wheel};
+use super::wheel::{Schema, Wheel, zip};
 use tool_inputs::limits::Limits;
-use tool_inputs::package::Package;
-use tool_kit::opened::Opened;
 use tool_kit::output::{Outputs, at};
 use tool_kit::style::{self, HEADING, show};
 use tool_kit::{Outcome, input, report};
@@ -59,12 +56,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         properties.add_text(property).map_err(|error| failed(error.to_string()))?;
     }
     if args.properties.is_empty() {
-        let code = Code::read(&wheel, false, &args.limits)?;
-        if code.is_damaged {
-            return Err(failed(
-                "some of its device code could not be read: see `offload verify`".to_owned(),
-            ));
-        }
+        let code = Code::read_whole(&wheel, &args.limits)?;
         let justified = justified(&code, &args.limits);
         namespaces = justified.iter().map(VariantValue::namespace).collect();
         if args.label != NULL {
@@ -136,11 +128,7 @@ pub(super) fn write(
     limits: &Limits,
 ) -> io::Result<(PathBuf, u64)> {
     let failed = |error: io::Error| at(&wheel.path, &error);
-    let opened = Arc::new(Opened::new(&wheel.path, limits.max_input).map_err(failed)?);
-    let package = Package::of(&opened).map_err(failed)?;
-    let Some(PackageForm::Zip(zip)) = package.map(|package| package.form) else {
-        return Err(failed(io::Error::other("expected a wheel, found no zip file")));
-    };
+    let (opened, zip) = zip(&wheel.path, limits)?;
     let label = metadata.variants().next().map(|(label, _)| label);
     let planned = WheelEdit::new(&zip).and_then(|mut edit| {
         edit.variant(metadata).drop_signature(drops_signature).plan(opened.reader())

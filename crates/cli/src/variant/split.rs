@@ -68,12 +68,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
             "it is a variant: expected the wheel that it was made of, or `offload variant make`";
         return Err(failed(text.to_owned()));
     }
-    let code = Code::read(&wheel, false, &args.limits)?;
-    if code.is_damaged {
-        return Err(failed(
-            "some of its device code could not be read: see `offload verify`".to_owned(),
-        ));
-    }
+    let code = Code::read_whole(&wheel, &args.limits)?;
     if !code.is_there() {
         return Err(failed("no device code found".to_owned()));
     }

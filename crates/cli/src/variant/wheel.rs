@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 use gpu_packages::{
-    MAX_VARIANT_JSON, PackageForm, VariantMetadata, VariantSchema, WheelName, normalized_name,
+    MAX_VARIANT_JSON, PackageForm, VariantMetadata, VariantSchema, WheelName, Zip, normalized_name,
     variant_json,
 };
 use tool_inputs::limits::Limits;
@@ -39,11 +39,7 @@ impl Wheel {
         let failed = |error: io::Error| at(path, &error);
         let name = path.file_name().map_or(Cow::Borrowed(""), |name| name.to_string_lossy());
         let name = WheelName::parse(&name).map_err(|error| failed(io::Error::other(error)))?;
-        let opened = Arc::new(Opened::new(path, limits.max_input).map_err(failed)?);
-        let package = Package::of(&opened).map_err(failed)?;
-        let Some(PackageForm::Zip(zip)) = package.map(|package| package.form) else {
-            return Err(failed(io::Error::other("expected a wheel, found no zip file")));
-        };
+        let (opened, zip) = zip(path, limits)?;
         let permissions = opened.permissions();
         let (path, faults) = (path.to_owned(), Vec::new());
         let mut wheel = Wheel { path, name, metadata: None, permissions, faults };
@@ -83,6 +79,16 @@ impl Wheel {
     pub(super) fn index_name(&self) -> String {
         let name = normalized_name(self.name.name()).replace('-', "_");
         format!("{name}-{}{INDEX}", self.name.version())
+    }
+}
+
+/// Opens the zip file that a wheel is.
+pub(super) fn zip(path: &Path, limits: &Limits) -> io::Result<(Arc<Opened>, Zip)> {
+    let failed = |error: io::Error| at(path, &error);
+    let opened = Arc::new(Opened::new(path, limits.max_input).map_err(failed)?);
+    match Package::of(&opened).map_err(failed)?.map(|package| package.form) {
+        Some(PackageForm::Zip(zip)) => Ok((opened, zip)),
+        _ => Err(failed(io::Error::other("expected a wheel, found no zip file"))),
     }
 }
 

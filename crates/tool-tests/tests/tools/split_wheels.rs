@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Cursor, Read};
 use std::process::Output;
 
 use crate::common::{data, new_command, stderr, stdout, tool};
@@ -27,15 +26,7 @@ pub(crate) fn place(files: &[(&str, &[u8])]) -> Place {
 }
 
 pub(crate) fn files(wheel: &[u8]) -> Files {
-    let mut archive = zip::ZipArchive::new(Cursor::new(wheel)).unwrap();
-    let count = archive.len();
-    let read = |at| {
-        let mut file = archive.by_index(at).unwrap();
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).unwrap();
-        (file.name().unwrap().into_owned(), bytes)
-    };
-    (0..count).map(read).collect()
+    crate::wheels::members(wheel).into_iter().collect()
 }
 
 pub(crate) fn text(files: &Files, name: &str) -> String {

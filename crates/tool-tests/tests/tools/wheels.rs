@@ -33,7 +33,7 @@ fn wheel(more: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// Returns all members, in order.
-fn members(wheel: &[u8]) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn members(wheel: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut archive = zip::ZipArchive::new(Cursor::new(wheel)).unwrap();
     let count = archive.len();
     let read = |at| {
