@@ -28,7 +28,7 @@ impl Gpus {
         })
     }
 
-    /// Orders them by their size in all trees, and sums the rows of all but the largest [`MOST_GPUS`].
+    /// Orders the GPUs by their size in all trees, and sums the rows of all but the largest [`MOST_GPUS`].
     pub(crate) fn ranked(self, trees: &mut [Node]) -> Self {
         let mut sums = vec![0_u128; self.names.len()];
         for (gpu, sum) in trees.iter().flat_map(of_gpus) {

@@ -58,8 +58,8 @@ impl Members {
         }
     }
 
-    /// Returns the reason why there is no new package. With `shrinks`, one without code for the targets stays, also if files in it
-    /// could go.
+    /// Returns the reason why there is no new package. With `shrinks`, a package without code for the targets stays, even if
+    /// files in it could go.
     pub(crate) fn check(&mut self, shrinks: bool) -> Result<(), Failure> {
         self.check_complaints()?;
         let is_concerned = |row: &FileRow| match &row.tally {

@@ -45,8 +45,8 @@ impl WheelSplit<'_> {
     ///
     /// # Errors
     ///
-    /// The file is not a wheel, or has findings; libraries that cannot be split; there is no device code for HIP; errors of reading
-    /// and writing.
+    /// The file is not a wheel, has findings, or has no device code for HIP; a library cannot be split; errors of reading and
+    /// writing.
     pub fn run(&self, package: &Package) -> Result<WheelParts, Failure> {
         let PackageForm::Zip(zip) = &package.form else { return Err(not_a_wheel()) };
         if zip.kind() != PackageKind::Wheel {
