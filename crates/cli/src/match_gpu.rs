@@ -24,6 +24,7 @@ use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, Inputs, nothing};
 use tool_inputs::limits::Limits;
 use tool_inputs::native::Installed;
+use tool_inputs::online::Network;
 use tool_inputs::package::HEADS;
 use tool_inputs::split_library::Host;
 use tool_kit::arguments::usage;
@@ -91,6 +92,8 @@ pub(crate) struct Args {
     format: JudgeFormat,
     #[command(flatten)]
     limits: Limits,
+    #[command(flatten)]
+    network: Network,
 }
 
 const SHAPE: Shape =
@@ -176,7 +179,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         suggest::explain(&args.gpus);
     }
     let printer = Printer::new(&question, style, &mut document);
-    let (looked, fails) = answer(&question, &args.files, printer)?;
+    let (looked, fails) =
+        answer(&question, Inputs::find_online(&args.files, args.network), printer)?;
     let outcome = document.looked(looked, true)?;
     document.end(if fails { Outcome::Faults } else { outcome })
 }
@@ -184,10 +188,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 /// Answers a question about files. Returns the look, and whether an answer is one for exit status 1.
 pub(crate) fn answer(
     question: &Question<'_>,
-    files: &[PathBuf],
+    inputs: Inputs,
     printer: Printer<'_>,
 ) -> io::Result<(Looked, bool)> {
-    let inputs = Inputs::find(files).seeking(SOUGHT);
+    let inputs = inputs.seeking(SOUGHT);
     let mut matcher = Matcher::new(question, &inputs, printer);
     let read = |file: &Input, threads| {
         Read::of(question, file, |file| Walk::through(question, file, threads))

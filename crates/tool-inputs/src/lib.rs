@@ -10,6 +10,8 @@ pub mod headings;
 pub mod inputs;
 pub mod limits;
 pub mod native;
+pub mod online;
 pub mod package;
 pub mod records;
+mod remote;
 pub mod split_library;

@@ -17,6 +17,7 @@ use tool_inputs::complaint;
 use tool_inputs::headings::Headings;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
+use tool_inputs::online::Network;
 use tool_kit::document::{Document, Shape};
 use tool_kit::finding::Finding;
 use tool_kit::format::JudgeFormat;
@@ -64,6 +65,8 @@ pub(crate) struct Args {
     fail_on: Vec<KernelRule>,
     #[command(flatten)]
     limits: Limits,
+    #[command(flatten)]
+    network: Network,
 }
 
 const SHAPE: Shape = Shape::new(
@@ -123,7 +126,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         limits: &args.limits,
     };
     let collect = |file: &Input, threads| collect::collect(&wanted, file, threads);
-    let inputs = Inputs::find(&args.files);
+    let inputs = Inputs::find_online(&args.files, args.network);
     let looked =
         inputs.look((&args.limits, Keep::All), "reading", collect, |input, found: Found| {
             if let Some(seen) = input.passed_over(!found.list.images.is_empty(), &found.summary) {
