@@ -306,7 +306,9 @@ pub(crate) fn store(
     const NAMED: u64 = 64 << 10;
     let mut head = Vec::new();
     contents.take(HEAD as u64).read_to_end(&mut head)?;
-    let is_there = |place: &Range<u64>| place.end <= package.len();
+    let is_there = |place: &Range<u64>| {
+        place.end <= package.len() && remote::is_read_in_place(package, member)
+    };
     let place = member.place().filter(is_there).filter(|_| !matches!(keep, Keep::File));
     let format = FileFormat::sniff(&head);
     if let Some(place) = place.filter(|_| is_read(format, &head) || format.may_hold_unread_code()) {

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use gpu_packages::ZipMember;
+use gpu_packages::{Member, ZipMember};
+use tool_kit::opened::Opened;
 use tool_kit::remote::Remote;
 
 /// Ends of the names of files without device code: text, Python's code, pictures, fonts.
@@ -74,8 +75,8 @@ const IN_PLACE: [&str; 12] = [
     ".fatbin",
 ];
 
-/// Larger members that are stored as they are, and are libraries by their names, are read in place.
-const SMALL: u64 = 1 << 20;
+/// The most bytes of a member that is read as a whole, though it is stored as it is: in place it would take more requests.
+const SMALL: u64 = 16 << 20;
 
 /// Prepares to read a member that lies at `place`; returns `false` for one that is not read, by its name.
 pub(crate) fn prepare(remote: &Remote, member: &ZipMember, place: Option<&Range<u64>>) -> bool {
@@ -88,12 +89,16 @@ pub(crate) fn prepare(remote: &Remote, member: &ZipMember, place: Option<&Range<
         return false;
     }
     let is_stored = member.method() == 0 && member.stored_size() == member.size();
-    if let Some(place) =
-        place.filter(|_| !is_stored || member.size() <= SMALL || !is_in_place(&name))
-    {
+    if let Some(place) = place.filter(|_| !is_stored || !is_in_place(&name, member.size())) {
         remote.ranges.plan(place.clone());
     }
     true
+}
+
+/// Returns whether a member of a package is read where it lies, if it is stored as it is: on a server, only a large library.
+pub(crate) fn is_read_in_place(package: &Opened, member: &Member) -> bool {
+    let name = || String::from_utf8_lossy(member.path().name()).to_ascii_lowercase();
+    package.remote().is_none() || is_in_place(&name(), member.size())
 }
 
 /// Returns whether a member with this name, in lower case, may hold device code.
@@ -104,8 +109,13 @@ fn may_hold_code(name: &str) -> bool {
     !is_record && !WITHOUT_CODE.iter().any(|end| file.ends_with(end))
 }
 
-/// Returns whether a member with this name, in lower case, can be read at any place.
-fn is_in_place(name: &str) -> bool {
+/// Returns whether a member with this name, in lower case, is read at any place.
+fn is_in_place(name: &str, size: u64) -> bool {
+    size > SMALL && is_library(name)
+}
+
+/// Returns whether this is the name of a library, in lower case, or of another file of which few bytes are read.
+fn is_library(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     let mut parts = file.match_indices('.').map(|(at, _)| file.split_at(at).1);
     parts.any(|part| {
@@ -141,10 +151,10 @@ mod tests {
         for name in
             ["a/b.so", "lib/libx.so.12", "x.cpython-311-x86_64-linux-gnu.so", "x.dll", "x.co"]
         {
-            assert!(is_in_place(name), "{name}");
+            assert!(is_library(name), "{name}");
         }
         for name in ["pkg-x.tar.zst", "x", "a.so/x.bin", "x.so2", "b.cool"] {
-            assert!(!is_in_place(name), "{name}");
+            assert!(!is_library(name), "{name}");
         }
     }
 }

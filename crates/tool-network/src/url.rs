@@ -55,7 +55,10 @@ impl Url {
         let origin = || {
             format!("{}://{}", scheme.unwrap_or_default(), authority.map_or("", |all| all.as_str()))
         };
-        let text = if location.parse::<Uri>().is_ok_and(|uri| uri.scheme().is_some()) {
+        let text = if location
+            .split_once("://")
+            .is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']))
+        {
             location.to_owned()
         } else if location.starts_with("//") {
             format!("{}:{location}", scheme.unwrap_or_default())
@@ -119,7 +122,7 @@ mod tests {
             ("https://me:secret@x/y", "user name"),
             ("https:///y", "not a URL"),
             ("https://x/a b", "not a URL"),
-            ("x/y", "expected http://"),
+            ("x/y", "not a URL"),
         ] {
             let error = Url::parse(bad).unwrap_err();
             assert!(error.contains(why) && !error.contains("secret"), "{bad}: {error}");
