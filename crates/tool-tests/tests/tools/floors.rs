@@ -51,6 +51,7 @@ const FLOORS: [(&str, &[Line]); 10] = [
             ),
             ("gpu-packages", Some(&["byte-parts", "offload-codecs"])),
             ("offload-tool-kit", Some(&["byte-parts"])),
+            ("offload-tool-network", Some(&["byte-parts"])),
         ],
     ),
     (
@@ -69,6 +70,7 @@ const FLOORS: [(&str, &[Line]); 10] = [
                     "fat-edit",
                     "gpu-packages",
                     "offload-tool-kit",
+                    "offload-tool-network",
                 ]),
             ),
         ],
