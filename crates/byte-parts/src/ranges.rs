@@ -111,7 +111,7 @@ impl Ranges {
         Ranges { fetch: Box::new(fetch), len, state: Mutex::default() }
     }
 
-    /// Adds bytes that were fetched before, at `start`. What reaches past the end of the file is left out.
+    /// Adds bytes that were fetched before, at `start`. Bytes past the end of the file are left out.
     #[must_use]
     pub fn with_bytes(self, start: u64, mut bytes: Vec<u8>) -> Self {
         let most = self.len.saturating_sub(start);

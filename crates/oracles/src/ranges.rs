@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use byte_parts::{Fetch, Ranges};
 
-/// What a source does with the next requests; it behaves when there is nothing left.
+/// A source that lies to the next requests, and then behaves.
 #[derive(Clone, Default)]
 struct Source {
     len: u64,
@@ -41,7 +41,7 @@ impl Fetch for Source {
                 bytes.truncate(bytes.len() / 2);
                 return Ok(Box::new(Cursor::new(bytes).chain(Broken)));
             }
-            // More than was asked for is not read; little at a time is no lie.
+            // Surplus bytes are not read; few bytes at a time are right.
             Some(100..=179) => bytes.extend([0xee; 99]),
             Some(180..) => return Ok(Box::new(Slow(Cursor::new(bytes), false))),
             None => {}
@@ -76,7 +76,7 @@ impl Read for Slow {
 pub fn check(data: &[u8]) {
     let (lies, steps) = data.split_at(data.len().min(16));
     let (len, steps) = steps.split_at(steps.len().min(3));
-    let len = len.iter().fold(0, |len, &byte| len << 8 | u64::from(byte)) >> 3;
+    let len = len.iter().fold(0, |len, &byte| len << 8 | u64::from(byte)) >> 6;
     // The first byte says how many lies there are.
     let lies = lies
         .split_first()

@@ -1,4 +1,4 @@
-//! A web server on loopback that serves ranges of one file, counts, and lies as it is told.
+//! A web server on loopback with ranges of one file: it counts, and lies as it is told.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// What a server does wrong, or differently.
+/// Faults of a server, and differences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Manner {
     /// Nothing.
     Right,
-    /// It serves whole files only.
+    /// Whole files only.
     Whole,
     /// As before, without their length.
     WholeChunked,
@@ -47,7 +47,7 @@ pub enum Manner {
     WholeLater,
     /// This `Location`, with status 302, for paths other than `/there`.
     Redirects(String),
-    /// The answer is no HTTP.
+    /// The answer is not HTTP.
     Noise,
 }
 
@@ -91,7 +91,7 @@ impl Server {
                     break;
                 }
                 let state = Arc::clone(&shared);
-                // A client that leaves is no fault.
+                // Clients may leave.
                 thread::spawn(move || drop(state.serve(&stream)));
             }
         });

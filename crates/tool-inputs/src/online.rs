@@ -19,12 +19,12 @@ pub struct Network {
     scan: bool,
 }
 
-/// What a file on a server cost, and what was not read of it.
+/// The cost of a file on a server, and the part that was not read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Note {
     /// The cost: `read 80.0 KiB of 1.2 MiB in 4 requests`.
     pub(crate) cost: String,
-    /// What was not read; empty if all was.
+    /// The part that was not read; empty if all was.
     pub(crate) left_out: String,
 }
 
@@ -110,7 +110,7 @@ impl Online {
         let requests = usize::try_from(counts.requests()).unwrap_or(usize::MAX);
         let whole = match opened.remote() {
             Some(_) => "",
-            None => ": the server does not serve ranges",
+            None => ": the server has no ranges",
         };
         let cost = format!("read {read} of {len} in {}{whole}", count(requests, "request"));
         let left_out = opened.remote().map(tool_kit::remote::Remote::left_out).unwrap_or_default();

@@ -75,8 +75,9 @@ const IN_PLACE: [&str; 12] = [
     ".fatbin",
 ];
 
-/// The most bytes of a member that is read as a whole, though it is stored as it is: in place it would take more requests.
-const SMALL: u64 = 16 << 20;
+/// The most bytes of a member that is read as a whole, though it is stored as it is: a walk holds programs of this size, because a
+/// zip file may be at their end, and in place they would take more requests.
+const SMALL: u64 = 64 << 20;
 
 /// Prepares to read a member that lies at `place`; returns `false` for one that is not read, by its name.
 pub(crate) fn prepare(remote: &Remote, member: &ZipMember, place: Option<&Range<u64>>) -> bool {
@@ -114,7 +115,7 @@ fn is_in_place(name: &str, size: u64) -> bool {
     size > SMALL && is_library(name)
 }
 
-/// Returns whether this is the name of a library, in lower case, or of another file of which few bytes are read.
+/// Returns whether this is the name of a library, in lower case, or of another file with few bytes to read.
 fn is_library(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     let mut parts = file.match_indices('.').map(|(at, _)| file.split_at(at).1);

@@ -107,14 +107,14 @@ impl Opened {
         Opened::file(file, metadata, true)
     }
 
-    /// Takes a file on a server that serves ranges. Only [`reader`](Self::reader) and [`part`](Self::part) have its bytes.
+    /// Takes a file on a server with ranges. Only [`reader`](Self::reader) and [`part`](Self::part) have its bytes.
     pub fn of_remote(remote: Remote) -> io::Result<Self> {
         let file = scratch::in_memory(COPY)?;
         let metadata = file.metadata()?;
         Opened { remote: Some(remote), ..Opened::unread(file, metadata, false) }.with_head()
     }
 
-    /// Copies a file from a server that does not serve ranges.
+    /// Copies a file from a server without ranges.
     pub fn of_server(from: &mut impl Read, max: MaxInput) -> io::Result<Self> {
         Ok(Opened { is_of_server: true, ..Opened::copy(spool(from, max)?)? })
     }
@@ -162,7 +162,7 @@ impl Opened {
         self.remote.as_ref().map_or(self.metadata.len(), |remote| remote.ranges.len())
     }
 
-    /// Returns the file on a server that serves ranges; `None` for another one.
+    /// Returns the file on a server with ranges; `None` for another one.
     pub fn remote(&self) -> Option<&Remote> {
         self.remote.as_ref()
     }

@@ -1,4 +1,4 @@
-//! A file on a server that serves ranges, and what was not read of it.
+//! A file on a server with ranges, and the part that was not read.
 
 use std::fmt;
 use std::path::Path;
@@ -16,7 +16,7 @@ pub fn is_url(argument: &Path) -> bool {
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
 }
 
-/// A file on a server, and what was not read of it.
+/// A file on a server, and the part that was not read.
 #[derive(Debug)]
 pub struct Remote {
     /// Its bytes.
@@ -27,7 +27,7 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Creates a file of which nothing was left out. `scans` says that host files are searched as a whole.
+    /// Creates a file without omissions. `scans` says that host files are searched as a whole.
     pub fn new(ranges: Ranges, scans: bool) -> Self {
         Remote { ranges, scans, unread: AtomicUsize::new(0), unsearched: AtomicUsize::new(0) }
     }

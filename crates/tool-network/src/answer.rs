@@ -20,10 +20,10 @@ pub struct Answer<'a> {
     pub last_modified: Option<&'a str>,
 }
 
-/// What a server serves, by its first answer.
+/// The kind of service, by the first answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// Ranges of a file of this many bytes, of which the answer has the first ones.
+    /// Ranges. The answer has the first bytes of the file.
     Ranges {
         /// The length of the file.
         len: u64,
@@ -53,7 +53,7 @@ impl<'a> Answer<'a> {
     ///
     /// # Errors
     ///
-    /// What is wrong with the answer.
+    /// A text about the fault.
     pub fn first(&self, asked: u64) -> Result<Served, String> {
         self.check_encoding()?;
         match self.status {
@@ -91,7 +91,7 @@ impl<'a> Answer<'a> {
     ///
     /// # Errors
     ///
-    /// What is wrong with the answer.
+    /// A text about the fault.
     pub fn later(&self, asked: &Range<u64>, version: &Version) -> Result<(), String> {
         self.check_encoding()?;
         match self.status {

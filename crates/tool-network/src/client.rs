@@ -22,7 +22,7 @@ const PROGRESS: u64 = 1 << 20;
 /// A file on a server.
 #[derive(Debug)]
 pub struct Remote {
-    /// What was asked so far.
+    /// Its requests so far.
     pub counts: Counts,
     /// Its bytes.
     pub contents: Contents,
@@ -32,9 +32,9 @@ pub struct Remote {
 ///
 /// Exhaustive: a caller must take the bytes in either way.
 pub enum Contents {
-    /// Of a server that serves ranges.
+    /// Ranges, as they are asked for.
     Ranges(Ranges),
-    /// Of a server that does not: all bytes, once.
+    /// All bytes, once: the server has no ranges.
     Whole(Box<dyn Read + Send>),
 }
 
@@ -52,7 +52,7 @@ impl fmt::Debug for Contents {
 pub struct Counts(Arc<Session>);
 
 impl Counts {
-    /// Returns the number of requests, those that were redirected among them.
+    /// Returns the number of requests, redirected ones included.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.0.requests()
@@ -69,7 +69,7 @@ impl Counts {
 ///
 /// # Errors
 ///
-/// [`Other`](io::ErrorKind::Other) for all that can go wrong. The text does not repeat the URL.
+/// [`Other`](io::ErrorKind::Other) for every fault. The text does not repeat the URL.
 pub fn open(url: &Url, limits: &Limits) -> io::Result<Remote> {
     let session = Arc::new(Session::new(limits)?);
     let contents = attempt(&mut 0, || first(&session, url))?;
@@ -157,10 +157,10 @@ fn more(end: u64) -> Fault {
     Fault::last(format!("the answer has more bytes than were asked for, which end at {end:#x}"))
 }
 
-/// A file whose server serves ranges.
+/// A file on a server with ranges.
 struct Http {
     session: Arc<Session>,
-    /// Where redirects led to.
+    /// The URL after redirects.
     place: Url,
     version: Version,
 }

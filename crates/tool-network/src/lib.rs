@@ -1,7 +1,6 @@
 //! Files on web servers, as the tools read them: ranges over HTTP, within limits of bytes, requests and time.
 //!
-//! [`open`] asks for the first bytes of a file. A server that serves ranges gives a [`byte_parts::Ranges`]; another one gives the
-//! whole file, as a stream.
+//! [`open`] asks for the first bytes of a file. With ranges, the file is a [`byte_parts::Ranges`]; without, a stream of the whole file.
 //!
 //! - Only `http` and `https`. Redirects are followed, at most ten, and never from `https` to `http`.
 //! - A URL is printed without its query, which may be a secret. A user name in it is refused.

@@ -34,7 +34,7 @@ pub(crate) struct Session {
     bytes: AtomicU64,
 }
 
-/// Why bytes cannot be had.
+/// A fault that keeps bytes from coming.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) text: String,
@@ -62,7 +62,7 @@ impl Fault {
 
 impl From<Fault> for io::Error {
     fn from(fault: Fault) -> Self {
-        // Of no kind that readers of formats know.
+        // Readers of formats know no such kind.
         io::Error::other(fault.text)
     }
 }
@@ -154,7 +154,7 @@ impl Session {
         thread::sleep(PAUSE * 2_u32.saturating_pow(failures.saturating_sub(1)));
     }
 
-    /// Returns the text for a file of so many bytes that are to be received.
+    /// Fails if this number of bytes exceeds the limit.
     pub(crate) fn check_size(&self, bytes: u64) -> Result<(), Fault> {
         let limit = self.limits.bytes;
         if bytes <= limit {

@@ -20,7 +20,7 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, without its text.
+    /// A text about the fault, without the URL.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.len() > MOST {
             return Err(format!("a URL of {} bytes: expected at most {MOST}", text.len()));
@@ -48,7 +48,7 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// A text about the fault.
     pub(crate) fn redirected(&self, location: &str) -> Result<Self, String> {
         let location = location.trim();
         let (scheme, authority) = (self.uri.scheme_str(), self.uri.authority());

@@ -1,4 +1,4 @@
-//! Files on servers that serve them rightly, differently and wrongly.
+//! Files on servers: right, different and wrong answers.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::unwrap_used,

@@ -141,7 +141,8 @@ fn commands_of_pages_are_right() {
                 }
                 // Pages name directories of other machines: files of this one never change.
                 let run = part.trim_end_matches(')').replace("native", "gfx1100");
-                let run = run.replace(" /opt/", " opt/").replace("https://example.com", &server.url(""));
+                let run =
+                    run.replace(" /opt/", " opt/").replace("https://example.com", &server.url(""));
                 if run.contains(" /") {
                     wrong.push(format!("{name}\nnames a file of the machine that runs the tests"));
                     continue;
