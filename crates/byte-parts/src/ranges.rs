@@ -114,8 +114,9 @@ impl Ranges {
     /// Adds bytes that were fetched before, at `start`. Bytes past the end of the file are left out.
     #[must_use]
     pub fn with_bytes(self, start: u64, mut bytes: Vec<u8>) -> Self {
-        let most = self.len.saturating_sub(start);
-        bytes.truncate(usize::try_from(most).unwrap_or(usize::MAX));
+        if let Ok(most) = usize::try_from(self.len - start.min(self.len)) {
+            bytes.truncate(most);
+        }
         if !bytes.is_empty() {
             let end = start + bytes.len() as u64;
             let mut state = self.state();
@@ -214,7 +215,7 @@ impl State {
         let now = self.now;
         let next = self.blocks.partition_point(|block| block.start <= at);
         // Blocks are short, and few overlap.
-        let before = self.blocks.get_mut(next.saturating_sub(8)..next)?;
+        let before = self.blocks.get_mut(next - next.min(8)..next)?;
         let block = before.iter_mut().rev().find(|block| block.end() > at)?;
         block.used = now;
         copy(&block.bytes, at - block.start, buf)

@@ -156,7 +156,7 @@ impl State {
                     });
                 }
             }
-            let path = path.unwrap_or_default();
+            let Some(path) = path else { return Ok(()) };
             self.asked.lock().unwrap().push((path.clone(), range.clone()));
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
             if !self.answer(stream, &path, range, number)? {

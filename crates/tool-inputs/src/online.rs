@@ -102,18 +102,19 @@ impl Online {
     /// Makes the note about what was read.
     #[cfg(feature = "network")]
     pub(crate) fn end(&self, opened: &Opened) {
-        use tool_kit::style::{count, size};
+        use tool_kit::style::size;
 
         let mut state = self.state();
         let Some(counts) = &state.counts else { return };
         let (read, len) = (size(counts.bytes()), size(opened.len()));
-        let requests = usize::try_from(counts.requests()).unwrap_or(usize::MAX);
+        let requests = counts.requests();
+        let requests = if requests == 1 { "1 request" } else { &format!("{requests} requests") };
         let whole = match opened.remote() {
             Some(_) => "",
             None => ": the server has no ranges",
         };
-        let cost = format!("read {read} of {len} in {}{whole}", count(requests, "request"));
-        let left_out = opened.remote().map(tool_kit::remote::Remote::left_out).unwrap_or_default();
+        let cost = format!("read {read} of {len} in {requests}{whole}");
+        let left_out = opened.remote().map_or_else(String::new, tool_kit::remote::Remote::left_out);
         state.note = Some(Note { cost, left_out });
     }
 

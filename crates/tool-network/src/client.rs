@@ -136,7 +136,7 @@ fn read_all(
         if read == 0 {
             return Err(early(to.len() as u64, range.end));
         }
-        to.extend_from_slice(buf.get(..read).unwrap_or_default());
+        to.extend_from_slice(buf.split_at(read).0);
     }
     if to.len() as u64 > range.end || read_end(session, body) {
         return Err(more(range.end));
@@ -209,7 +209,7 @@ impl Part {
             None => self.body.insert(self.connect()?),
         };
         let (at, end) = (self.range.start, self.range.end);
-        let most = usize::try_from(end - at).unwrap_or(usize::MAX).min(buf.len());
+        let most = usize::try_from(end - at).map_or(buf.len(), |left| left.min(buf.len()));
         let read = body.read(&self.session, buf.split_at_mut(most).0);
         let read =
             read.map_err(|fault| Fault { text: format!("at {at:#x}: {}", fault.text), ..fault })?;

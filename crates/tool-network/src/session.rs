@@ -17,7 +17,7 @@ use crate::url::Url;
 
 /// The most redirects of one request.
 const REDIRECTS: usize = 10;
-/// The time before the second attempt, which doubles.
+/// The time before the second attempt; later ones wait longer.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The most bytes of an answer's headers.
 const HEADERS: usize = 64 << 10;
@@ -151,7 +151,7 @@ impl Session {
 
     /// Waits before another attempt.
     pub(crate) fn pause(failures: u32) {
-        thread::sleep(PAUSE * 2_u32.saturating_pow(failures.saturating_sub(1)));
+        thread::sleep(PAUSE * failures);
     }
 
     /// Fails if this number of bytes exceeds the limit.

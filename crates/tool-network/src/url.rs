@@ -51,17 +51,15 @@ impl Url {
     /// A text about the fault.
     pub(crate) fn redirected(&self, location: &str) -> Result<Self, String> {
         let location = location.trim();
-        let (scheme, authority) = (self.uri.scheme_str(), self.uri.authority());
-        let origin = || {
-            format!("{}://{}", scheme.unwrap_or_default(), authority.map_or("", |all| all.as_str()))
-        };
+        let authority = self.uri.authority();
+        let origin = || format!("{}://{}", self.scheme(), authority.map_or("", |all| all.as_str()));
         let text = if location
             .split_once("://")
             .is_some_and(|(scheme, _)| !scheme.contains(['/', '?', '#']))
         {
             location.to_owned()
         } else if location.starts_with("//") {
-            format!("{}:{location}", scheme.unwrap_or_default())
+            format!("{}:{location}", self.scheme())
         } else if location.starts_with('/') {
             format!("{}{location}", origin())
         } else {
@@ -69,10 +67,14 @@ impl Url {
             format!("{}{directory}/{location}", origin())
         };
         let to = Url::parse(&text)?;
-        if scheme == Some("https") && to.uri.scheme_str() != scheme {
+        if self.scheme() == "https" && to.scheme() != "https" {
             return Err(format!("from https to http: {to}"));
         }
         Ok(to)
+    }
+
+    fn scheme(&self) -> &str {
+        self.uri.scheme_str().unwrap_or("")
     }
 
     pub(crate) fn uri(&self) -> &Uri {
@@ -89,12 +91,7 @@ impl Url {
 impl fmt::Display for Url {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let authority = self.uri.authority().map_or("", |authority| authority.as_str());
-        write!(
-            f,
-            "{}://{authority}{}",
-            self.uri.scheme_str().unwrap_or_default(),
-            self.uri.path()
-        )?;
+        write!(f, "{}://{authority}{}", self.scheme(), self.uri.path())?;
         f.write_str(if self.uri.query().is_some() { "?..." } else { "" })
     }
 }
