@@ -325,6 +325,11 @@ impl Seek for RangesReader<'_> {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::single_range_in_vec_init,
+    reason = "ranges of small files are compared"
+)]
 mod tests {
     use std::io::Cursor;
     use std::string::ToString;

@@ -224,7 +224,7 @@ impl State {
                 writeln!(head, "Content-Range: {text}\r").unwrap();
             }
             (_, 206) => {
-                writeln!(head, "Content-Range: bytes {}-{}/{len}\r", range.start, end - 1).unwrap()
+                writeln!(head, "Content-Range: bytes {}-{}/{len}\r", range.start, end - 1).unwrap();
             }
             (_, 416) => writeln!(head, "Content-Range: bytes */{len}\r").unwrap(),
             _ => {}

@@ -3,6 +3,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
+    clippy::expect_used,
     clippy::indexing_slicing,
     reason = "a panic fails the test"
 )]
@@ -34,10 +35,10 @@ fn read(remote: Remote) -> io::Result<Vec<u8>> {
         Contents::Ranges(ranges) => {
             let mut reader = ranges.reader();
             let mut part = [0; 100];
-            for at in [0, 150_000, ranges.len().saturating_sub(100)] {
-                reader.seek(SeekFrom::Start(at))?;
+            for at in [0, 150_000, 299_900] {
+                reader.seek(SeekFrom::Start(at as u64))?;
                 reader.read_exact(&mut part)?;
-                assert_eq!(part[..], file()[at as usize..][..100]);
+                assert_eq!(part[..], file()[at..][..100]);
             }
             reader.rewind()?;
             reader.read_to_end(&mut all)?;
@@ -47,7 +48,7 @@ fn read(remote: Remote) -> io::Result<Vec<u8>> {
 }
 
 /// Returns the error of a server.
-fn refused(manner: Manner) -> String {
+fn refused(manner: &Manner) -> String {
     let server = Server::start(file(), manner.clone());
     let error = ask(&server, "/x?secret", &limits()).and_then(read).map(|all| all.len());
     let text = error.expect_err(&format!("{manner:?}")).to_string();
@@ -118,7 +119,7 @@ fn an_answer_that_is_wrong_is_an_error() {
         (redirect("http://me:pass@example.com/"), "user name or a password"),
         (Manner::Noise, ""),
     ] {
-        let text = refused(manner.clone());
+        let text = refused(&manner);
         assert!(text.contains(expected), "{manner:?}: {text}");
     }
 }
