@@ -95,7 +95,8 @@ impl Online {
 
     #[cfg(not(feature = "network"))]
     fn connect(&self, _: &mut State, _: MaxInput) -> io::Result<Opened> {
-        let text = "is a URL: this build reads no files on servers; download it first";
+        let text =
+            "is a URL: expected a file, in a build without the feature network; download it first";
         Err(io::Error::other(text))
     }
 
