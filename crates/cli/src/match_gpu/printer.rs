@@ -108,10 +108,10 @@ impl<'a> Printer<'a> {
         if self.document.is_text() {
             return Ok(());
         }
-        self.document.about(name, || Some(complaint::about(&file.summary)));
-        for n in 0..file.units.len() {
+        self.document.about(name, || Some(complaint::about(&file.read.summary)));
+        for n in 0..file.read.units.len() {
             for (gpu, answers) in self.question.gpus.iter().zip(&file.answers) {
-                if let Some(record) = answers.record(&file.units, gpu, n) {
+                if let Some(record) = answers.record(&file.read.units, gpu, n) {
                     self.document.row_of(name, &record)?;
                 }
             }
@@ -121,10 +121,10 @@ impl<'a> Printer<'a> {
 
     /// Prints the answers about a file. A file that is judged with others has its answers printed later.
     pub(super) fn file(&mut self, input: &Input, file: &File, is_taken: bool) -> io::Result<()> {
-        if file.units.is_empty() {
+        if file.read.units.is_empty() {
             return Ok(());
         }
-        let (question, name, units) = (self.question, input.name(), &file.units);
+        let (question, name, units) = (self.question, input.name(), &file.read.units);
         let asked = || {
             let asked = file.asked(question, input);
             asked.filter_map(|(n, answers)| Some((question.gpus.get(n)?, answers)))
@@ -160,7 +160,7 @@ impl<'a> Printer<'a> {
             show!(out)?;
         }
         if input.is_named() {
-            ls::heading(out, name, &file.summary)?;
+            ls::heading(out, name, &file.read.summary)?;
             match (&question.gpus[..], &file.answers[..]) {
                 ([gpu], [answers]) => view::one_gpu(out, units, gpu, answers.answers())?,
                 (gpus, answers) => view::several_gpus(out, units, gpus, answers)?,

@@ -1,0 +1,116 @@
+//! What `make` and `split` share: options, and the wheel that they read.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use device_select::{Support, VariantValue};
+use gpu_packages::{Error, VariantMetadata, VariantProperties, VariantSchema, Zip};
+use offload_check::VariantCode;
+use tool_edits::write_variant;
+use tool_inputs::limits::Limits;
+use tool_inputs::variants::Wheel;
+use tool_kit::opened::Opened;
+use tool_kit::output::at;
+use tool_kit::report;
+
+/// The label of the variant that is compatible with every system.
+pub(super) const NULL: &str = "null";
+
+/// The options of new variants.
+#[derive(Debug, clap::Args)]
+pub(super) struct Making {
+    /// Write metadata of this form
+    #[arg(long, value_enum, value_name = "FORM", default_value = "pep825")]
+    schema: Schema,
+    /// Write to this directory, created if it does not exist
+    #[arg(short, long, value_name = "DIR")]
+    pub(super) output: PathBuf,
+    /// Allow changing a signed wheel; remove its signature
+    #[arg(long)]
+    pub(super) drop_signature: bool,
+    #[command(flatten)]
+    pub(super) limits: Limits,
+}
+
+/// The form of new metadata.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Schema {
+    /// Version 0.1.1 of PEP 825.
+    Pep825,
+    /// Version 0.2.0 of variantlib, which names the plugins of installers.
+    Variantlib,
+}
+
+/// A wheel that variants are made of, open.
+pub(super) struct Original {
+    pub(super) wheel: Wheel,
+    opened: Arc<Opened>,
+    zip: Zip,
+}
+
+impl Making {
+    /// Opens the wheel that variants are made of.
+    pub(super) fn open(&self, path: &Path) -> io::Result<Original> {
+        let (wheel, opened, zip) = Wheel::open(path, &self.limits)?;
+        Ok(Original { wheel, opened, zip })
+    }
+
+    /// Returns metadata, with the namespaces of others before and after those of its properties.
+    pub(super) fn metadata<'n>(
+        &self,
+        (label, properties): (&str, VariantProperties),
+        before: impl IntoIterator<Item = &'n str>,
+        after: impl IntoIterator<Item = &'n str>,
+    ) -> Result<VariantMetadata, Error> {
+        let schema = match self.schema {
+            Schema::Pep825 => VariantSchema::Pep825,
+            Schema::Variantlib => VariantSchema::Variantlib,
+        };
+        VariantMetadata::default()
+            .with_namespaces(before)?
+            .with_variant(label, properties)?
+            .with_namespaces(after)?
+            .with_schema(schema)
+    }
+}
+
+impl Original {
+    /// Returns an error with the path.
+    pub(super) fn failed(&self, error: &impl ToString) -> io::Error {
+        at(&self.wheel.path, &io::Error::other(error.to_string()))
+    }
+
+    /// Reads all device code. Returns it, and the properties of GPUs for which there is some. Notes say what is missing.
+    pub(super) fn justified(
+        &self,
+        limits: &Limits,
+    ) -> io::Result<(VariantCode, Vec<VariantValue>)> {
+        let code = self.wheel.whole_code(limits)?;
+        let mut values = Vec::new();
+        for one in code.justified() {
+            let (value, words) = (&one.value, &one.words);
+            match one.support {
+                Support::Yes => {}
+                Support::Partly => report::note(&format_args!("{value}: {words}")),
+                _ => {
+                    report::note(&format_args!("{value} is not declared: the wheel {words}"));
+                    continue;
+                }
+            }
+            values.push(one.value);
+        }
+        Ok((code, values))
+    }
+
+    /// Writes it as a variant, with all its files; returns its path and its size in bytes.
+    pub(super) fn write(
+        &self,
+        metadata: &VariantMetadata,
+        making: &Making,
+    ) -> io::Result<(PathBuf, u64)> {
+        let wheel = (&self.wheel, &*self.opened, &self.zip);
+        write_variant(wheel, metadata, (&making.output, making.drop_signature))
+    }
+}
