@@ -137,6 +137,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut document = Document::start(args.format.get(), &SHAPE)?;
     if document.is_text() && !args.format.is_quiet() {
         suggest::explain(&policy.targets.require);
+        suggest::explain_wanted(&policy.targets.only);
     }
     // Findings of several questions about one file are there once.
     let mut found = Document::silent(&SHAPE)?;

@@ -11,11 +11,11 @@ use device_select::{
 /// ```
 /// use offload_check::VariantCode;
 ///
-/// let file = std::fs::File::open("../../examples/data/kernels.hipfb")?;
+/// let file = std::fs::File::open("../../examples/data/hip.hipfb")?;
 /// let mut code = VariantCode::new("foo-1.0-py3-none-any.whl", false);
-/// code.add("foo/kernels.hipfb", device_select::units(file)?);
+/// code.add("foo/hip.hipfb", device_select::units(file)?);
 /// let justified: Vec<_> = code.justified().map(|one| one.value.to_string()).collect();
-/// assert_eq!(justified, ["amd :: gfx_arch :: gfx1030", "amd :: gfx_arch :: gfx90a"]);
+/// assert!(justified.contains(&"amd :: gfx_arch :: gfx1100".to_owned()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

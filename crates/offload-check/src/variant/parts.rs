@@ -21,13 +21,13 @@ pub enum VariantLevel {
 /// ```
 /// use offload_check::{VariantCode, VariantLevel, VariantPart};
 ///
-/// let file = std::fs::File::open("../../examples/data/kernels.hipfb")?;
+/// let file = std::fs::File::open("../../examples/data/hip.hipfb")?;
 /// let mut code = VariantCode::new("foo-1.0-py3-none-any.whl", false);
-/// code.add("foo/kernels.hipfb", device_select::units(file)?);
+/// code.add("foo/hip.hipfb", device_select::units(file)?);
 /// let values: Vec<_> = code.justified().map(|one| one.value).collect();
 /// let parts = VariantPart::of(&code, &values, VariantLevel::Family)?;
 /// let labels: Vec<_> = parts.iter().map(|part| part.label()).collect();
-/// assert_eq!(labels, ["gfx10", "gfx9"]);
+/// assert!(labels.contains(&"gfx11"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
