@@ -49,7 +49,7 @@ fn every_command_says_which_id_it_takes_for_a_product() {
             match command {
                 "doctor" => line.extend(["--prefix", "none"]),
                 "diff" => line.extend(["hip.hipfb", "hip.hipfb"]),
-                "extract" => line.extend(["hip.hipfb", "-d", "out"]),
+                "extract" => line.extend(["hip.hipfb", "-o", "out"]),
                 "thin" => line.extend(["hip.hipfb", "--dry-run"]),
                 "shrink" => line.extend(["hip.hipfb", "--plan"]),
                 _ => line.push("hip.hipfb"),
