@@ -54,7 +54,7 @@ pub(crate) struct CompressedForm {
 }
 
 impl CompressedForm {
-    /// Returns the version and the method of a compressed bundle, of which these are the first bytes.
+    /// Returns the version and the method of a compressed bundle, by its first bytes.
     pub(crate) fn of_header(header: &[u8], size: u64) -> Option<Self> {
         let header = Header::parse(header, size).ok()?;
         let (version, method) = (header.version(), header.method());
@@ -141,7 +141,7 @@ const MOST_BYTES: u64 = 16 << 20;
 /// Bytes that are read at once.
 const CHUNK: u64 = 1 << 20;
 
-/// The size of bundles of which all levels are tried.
+/// The most bytes of a bundle for which all levels are tried.
 const SMALL: usize = 256 << 10;
 /// The highest level of libzstd.
 const MOST_LEVEL: u8 = 22;
@@ -366,18 +366,18 @@ fn read_steps(mut bytes: &[u8], host_size: u64, in_bundle: bool) -> Option<Vec<S
 /// Returns whether a bundle has each image once, and few bytes that are in none.
 fn is_small(steps: &[Step]) -> bool {
     let mut known = BTreeSet::new();
-    let mut bytes = 0_u64;
+    let mut bytes = 0_u128;
     for step in steps {
         match step {
             Step::Image { wrapper, target, .. } if !known.insert((wrapper, target)) => {
                 return false;
             }
-            Step::Zeros(count) => bytes = bytes.saturating_add(*count),
-            Step::Bytes(more) => bytes = bytes.saturating_add(more.len() as u64),
+            Step::Zeros(count) => bytes += u128::from(*count),
+            Step::Bytes(more) => bytes += more.len() as u128,
             _ => {}
         }
     }
-    bytes <= MOST_BYTES
+    bytes <= u128::from(MOST_BYTES)
 }
 
 /// Adds a step other than a bundle.
@@ -438,7 +438,7 @@ fn compressed(
 /// Returns a range of bytes; none if it is not there.
 fn slice(bytes: &[u8], range: Range<u64>) -> &[u8] {
     let range = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
-    range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or_default()
+    range.and_then(|(start, end)| bytes.get(start..end)).unwrap_or(&[])
 }
 
 /// Describes a file by the parts of it that the plan keeps, and by its images and compressed bundles.

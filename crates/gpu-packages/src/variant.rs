@@ -249,7 +249,7 @@ impl VariantMetadata {
     }
 
     /// Reads the metadata of a wheel or an index, in the form of PEP 825 or `variantlib`. Returns the breaks of
-    /// the rules of the form as well, each with its place; the rest is read. Of a key that is there twice the last value is read.
+    /// the rules of the form as well, each with its place; the rest is read. A key that is there twice has its last value.
     ///
     /// # Errors
     ///
@@ -586,7 +586,8 @@ fn repeated_keys(json: &[u8]) -> Vec<String> {
                     continue;
                 };
                 let text = [b"\"", text].concat();
-                level.key = serde_json::from_slice(&text).unwrap_or_default();
+                let Ok(key) = serde_json::from_slice(&text) else { continue };
+                level.key = key;
                 let is_new = level.keys.as_mut().is_none_or(|keys| keys.insert(level.key.clone()));
                 if !is_new && found.len() <= MOST_FAULTS {
                     let around = levels.iter().filter(|level| level.keys.is_some());

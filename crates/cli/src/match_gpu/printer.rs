@@ -18,7 +18,7 @@ use tool_kit::document::Document;
 use tool_kit::finding::{Finding, Level};
 use tool_kit::input;
 use tool_kit::report::note;
-use tool_kit::style::{self, HEADING, Out, show};
+use tool_kit::style::{self, ERROR, HEADING, Out, TARGET, show};
 
 /// The part of the answers that is printed as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,14 +173,43 @@ impl<'a> Printer<'a> {
         out.flush()
     }
 
-    /// Prints the answers about files that are judged together.
-    pub(super) fn set(&mut self, set: &FileSet) -> io::Result<()> {
-        set.lacking().for_each(|gpu| self.advise(gpu));
+    /// Prints the answer about the variants of a wheel.
+    pub(super) fn variants(
+        &mut self,
+        wheel: &str,
+        gpu: &Device,
+        best: Support,
+        labels: &[String],
+    ) -> io::Result<()> {
+        let gpu_name = gpu.name();
+        let text = match labels {
+            [] => format!("no variant has code for {gpu_name}"),
+            labels => format!("variants with code for {gpu_name}: {}", labels.join(", ")),
+        };
+        if labels.is_empty() {
+            self.advise(gpu);
+        }
+        self.verdict(wheel, &gpu_name, best, &text)?;
+        if self.style == Style::Text {
+            let style = if labels.is_empty() { ERROR } else { TARGET };
+            show!(self.out, "{HEADING}{wheel}{HEADING:#}: {style}{text}{style:#}")?;
+        }
+        self.out.flush()
+    }
+
+    /// Prints the answers about files that are judged together. `is_variant` is `true` for one of several variants of a wheel: it need
+    /// not have code for all GPUs.
+    pub(super) fn set(&mut self, set: &FileSet, is_variant: bool) -> io::Result<()> {
+        if !is_variant {
+            set.lacking().for_each(|gpu| self.advise(gpu));
+        }
         let answers = set.answers();
         let mut names = Headings::new();
         for group in answers.chunk_by(|one, next| one.name == next.name) {
             for SetAnswer { name, gpu, support, conclusion, .. } in group {
-                self.verdict(name, &gpu.name(), *support, &conclusion.text)?;
+                if !is_variant {
+                    self.verdict(name, &gpu.name(), *support, &conclusion.text)?;
+                }
                 if self.style != Style::Text {
                     continue;
                 }

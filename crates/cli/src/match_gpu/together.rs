@@ -1,10 +1,12 @@
 //! Files that are judged together, and the answers of all files.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device_select::{Alternatives, FileSet, PackSet, Vendor};
+use device_select::{Alternatives, FileSet, PackSet, Support, Vendor};
+use gpu_packages::WheelName;
 use kpack::Toc;
 
 use super::{File, Printer, Question, Read};
@@ -49,8 +51,8 @@ impl<'q> Matcher<'q> {
                 return Ok(Seen::Well);
             }
         };
-        if let Some(done) = together.end_others(input) {
-            printer.set(&done)?;
+        if let Some(done) = together.package.take_if(|done| input.package() != Some(done.name())) {
+            together.end_package(&done, printer)?;
         }
         let seen = match File::seen(together, input, file.as_ref()) {
             Ok(seen) => seen,
@@ -84,7 +86,17 @@ pub(super) struct Together<'q> {
     /// The split libraries and the kernel packs in packages.
     split: PackSet<Host>,
     packs: Vec<PackFile>,
+    /// The wheels that several inputs are variants of, by their names without a label: for each GPU the best answer of a variant, and
+    /// the variants with code.
+    variants: BTreeMap<String, Vec<(Support, Vec<String>)>>,
     fails: bool,
+}
+
+/// Returns the name of a variant of a wheel without its label, and the label.
+fn variant_of(name: &str) -> Option<(String, String)> {
+    let wheel = WheelName::parse(name.rsplit(['/', '\\']).next()?).ok()?;
+    let label = wheel.label()?.to_owned();
+    Some((wheel.with_label(None).ok()?.to_string(), label))
 }
 
 /// A kernel pack in a package.
@@ -102,7 +114,15 @@ impl<'q> Together<'q> {
         let several = Alternatives::of(found.map(Input::name));
         let alternatives = FileSet::new(question.gpus.clone());
         let (split, packs) = (PackSet::default(), Vec::new());
-        Together { question, several, package: None, alternatives, split, packs, fails: false }
+        let mut variants = BTreeMap::new();
+        for (wheel, _) in inputs.files().iter().filter_map(|file| variant_of(file.name())) {
+            *variants.entry(wheel).or_insert(0) += 1;
+        }
+        let none = || question.gpus.iter().map(|_| (Support::No, Vec::new())).collect();
+        let variants =
+            variants.into_iter().filter(|(_, n)| *n > 1).map(|(wheel, _)| (wheel, none()));
+        let (variants, package, fails) = (variants.collect(), None, false);
+        Together { question, several, package, alternatives, split, packs, variants, fails }
     }
 
     /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
@@ -110,11 +130,21 @@ impl<'q> Together<'q> {
         input.package().is_some() || !input.is_named() && self.several.has(input.name())
     }
 
-    /// Ends the package before this file.
-    fn end_others(&mut self, input: &Input) -> Option<FileSet> {
-        let done = self.package.take_if(|done| input.package() != Some(done.name()))?;
-        self.fails |= self.question.fails(done.worst());
-        Some(done)
+    /// Ends a package. Installers take one variant of a wheel, so that it does not matter what the others lack.
+    fn end_package(&mut self, set: &FileSet, printer: &mut Printer<'_>) -> io::Result<()> {
+        let variant = variant_of(set.name());
+        let known =
+            variant.and_then(|(wheel, label)| Some((self.variants.get_mut(&wheel)?, label)));
+        let Some((answers, label)) = known else {
+            self.fails |= self.question.fails(set.worst());
+            return printer.set(set, false);
+        };
+        for (n, (best, labels)) in answers.iter_mut().enumerate() {
+            let support = set.support(n).unwrap_or(Support::No);
+            *best = support.min(*best);
+            labels.extend((support < Support::Unknown).then(|| label.clone()));
+        }
+        printer.set(set, true)
     }
 
     /// Returns whether a file is one of these, and adds it.
@@ -133,11 +163,17 @@ impl<'q> Together<'q> {
     }
 
     /// Ends all; returns whether an answer is one for exit status 1.
-    fn end(self, printer: &mut Printer<'_>) -> io::Result<bool> {
-        let mut fails = self.fails;
-        for set in self.package.iter().chain([&self.alternatives]) {
-            fails |= self.question.fails(set.worst());
-            printer.set(set)?;
+    fn end(mut self, printer: &mut Printer<'_>) -> io::Result<bool> {
+        if let Some(done) = self.package.take() {
+            self.end_package(&done, printer)?;
+        }
+        let mut fails = self.fails | self.question.fails(self.alternatives.worst());
+        printer.set(&self.alternatives, false)?;
+        for (wheel, answers) in &self.variants {
+            for (gpu, (best, labels)) in self.question.gpus.iter().zip(answers) {
+                fails |= self.question.fails(*best);
+                printer.variants(wheel, gpu, *best, labels)?;
+            }
         }
         for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
             for (name, answer) in self.split.answers(gpu) {
@@ -164,7 +200,7 @@ impl<'q> Together<'q> {
         }
         for (_, set) in &alone {
             fails |= self.question.fails(set.worst());
-            printer.set(set)?;
+            printer.set(set, false)?;
         }
         Ok(fails)
     }

@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     let mut document = Document::start(args.format.get(), &SHAPE)?;
     let is_text = document.is_text();
     let mut set = VariantSet::default();
-    // What one wheel lacks, another may have.
+    // Another wheel may have the code that one lacks.
     let found: Vec<Vec<Violation>> = wheels.iter().map(|wheel| set.add(&wheel.declared)).collect();
     for (wheel, mut found) in wheels.iter().zip(found) {
         let name = wheel.shown();
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
 
 /// Compares the file of an index with wheels.
 fn of_index(path: &Path, name: &str, set: &VariantSet) -> Vec<Violation> {
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let json = File::open(path).and_then(bounded);
     let found = json.and_then(|json| set.check_index(name, &file, &json).map_err(io::Error::other));
     found.unwrap_or_else(|error| vec![Violation::error("file/error", name, report::reason(&error))])

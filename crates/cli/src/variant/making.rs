@@ -1,4 +1,4 @@
-//! What `make` and `split` share: options, and the wheel that they read.
+//! The options that `make` and `split` share, and the wheel that they read.
 
 use std::io;
 use std::path::{Path, PathBuf};

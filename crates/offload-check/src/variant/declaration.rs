@@ -1,4 +1,4 @@
-//! What a wheel declares, by its name and its `variant.json`.
+//! The declaration of a wheel: its name and its `variant.json`.
 
 use device_select::{Device, VariantValue, few};
 use gpu_packages::{VariantMetadata, VariantProperties, WheelName, normalized_name};

@@ -200,7 +200,7 @@ fn contradicts(name: &str, fault: String) -> Violation {
 /// A property that promises a release of CUDA, and the driver that comes with that.
 type Bound = (String, Version);
 
-/// Reads properties. Returns what is wrong with their values, those that name GPUs, and the bound.
+/// Reads properties. Returns the faults of their values, the properties that name GPUs, and the bound.
 fn read(
     name: &str,
     properties: &VariantProperties,

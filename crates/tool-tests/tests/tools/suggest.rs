@@ -13,7 +13,7 @@ fn gpus_are_listed_for_all_vendors_or_one() {
     assert!(vendor.lines().skip(1).all(|line| line.contains("  Intel  ")), "{vendor}");
 }
 
-/// Options that take a GPU, by their lines in the help of a command: none of these placeholders is for something else, but for IDs of
+/// Options that take a GPU, by their lines in the help of a command: these placeholders are for nothing else, except for IDs of
 /// entries and the targets of `wrap`, which are written as they are.
 fn gpu_options(help: &str) -> Vec<String> {
     let named = ["<TARGET-ID>", "<TARGET-ID,...>", "<ID>", "<ID,...>", "<GPU,...>"];
