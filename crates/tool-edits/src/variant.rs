@@ -3,10 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gpu_packages::{VariantMetadata, WheelEdit, Zip};
-use tool_inputs::variants::Wheel;
-use tool_kit::opened::Opened;
-use tool_kit::output::{Outputs, at};
+use gpu_packages::{Error, VariantMetadata, WheelEdit};
+use tool_inputs::variants::OpenWheel;
+use tool_kit::output::Outputs;
 
 /// Writes a wheel with these metadata and its other files as they are; returns its path and its size in bytes.
 ///
@@ -14,11 +13,11 @@ use tool_kit::output::{Outputs, at};
 ///
 /// With the path of the wheel: it has a signature that is not dropped, or cannot be read or written.
 pub fn write_variant(
-    (wheel, opened, zip): (&Wheel, &Opened, &Zip),
+    from: &OpenWheel,
     metadata: &VariantMetadata,
     (directory, drops_signature): (&Path, bool),
 ) -> io::Result<(PathBuf, u64)> {
-    let failed = |error| at(&wheel.path, &io::Error::other(error));
+    let (OpenWheel { wheel, opened, zip }, failed) = (from, |error: Error| from.failed(&error));
     let label = metadata.variants().next().map(|(label, _)| label);
     let planned = WheelEdit::new(zip).and_then(|mut edit| {
         edit.variant(metadata).drop_signature(drops_signature).plan(opened.reader())

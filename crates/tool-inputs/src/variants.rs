@@ -36,17 +36,33 @@ pub struct Wheel {
     pub permissions: NewPermissions,
 }
 
-impl Wheel {
-    /// Opens a wheel, and reads its `variant.json`. Returns the zip file that it is as well.
+/// A wheel that is open.
+#[derive(Debug)]
+pub struct OpenWheel {
+    /// The wheel.
+    pub wheel: Wheel,
+    /// The file.
+    pub opened: Arc<Opened>,
+    /// The zip file that it is.
+    pub zip: Zip,
+}
+
+impl OpenWheel {
+    /// Opens a wheel, and reads its `variant.json`.
     ///
     /// # Errors
     ///
     /// With the path: an error of reading, or the file is not a wheel.
-    pub fn open(path: &Path, limits: &Limits) -> io::Result<(Self, Arc<Opened>, Zip)> {
-        Self::opened(path, limits).map_err(|error| at(path, &error))
+    pub fn open(path: &Path, limits: &Limits) -> io::Result<Self> {
+        Self::read(path, limits).map_err(|error| at(path, &error))
     }
 
-    fn opened(path: &Path, limits: &Limits) -> io::Result<(Self, Arc<Opened>, Zip)> {
+    /// Returns an error with the path.
+    pub fn failed(&self, error: &impl ToString) -> io::Error {
+        at(&self.wheel.path, &io::Error::other(error.to_string()))
+    }
+
+    fn read(path: &Path, limits: &Limits) -> io::Result<Self> {
         let name = path.file_name().map_or(Cow::Borrowed(""), |name| name.to_string_lossy());
         let name = WheelName::parse(&name).map_err(io::Error::other)?;
         let opened = Arc::new(Opened::new(path, limits.max_input)?);
@@ -59,9 +75,12 @@ impl Wheel {
         let json = json.transpose()?;
         let declared = VariantDeclaration::of_wheel(&input::display(path), &name, json.as_deref());
         let permissions = opened.permissions();
-        Ok((Wheel { path: path.to_owned(), name, declared, permissions }, opened, zip))
+        let wheel = Wheel { path: path.to_owned(), name, declared, permissions };
+        Ok(OpenWheel { wheel, opened, zip })
     }
+}
 
+impl Wheel {
     /// Returns the path for messages.
     pub fn shown(&self) -> String {
         input::display(&self.path)
@@ -161,8 +180,8 @@ pub fn wheels(arguments: &[PathBuf], limits: &Limits) -> io::Result<(Vec<Wheel>,
             fail(&format!("{}: {what}", input::display(argument)));
         }
         for path in paths {
-            match Wheel::open(&path, limits) {
-                Ok((wheel, ..)) => wheels.push(wheel),
+            match OpenWheel::open(&path, limits) {
+                Ok(OpenWheel { wheel, .. }) => wheels.push(wheel),
                 Err(error) => fail(&report::reason(&error)),
             }
         }

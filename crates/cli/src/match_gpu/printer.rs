@@ -176,22 +176,11 @@ impl<'a> Printer<'a> {
     /// Prints the answer about the variants of a wheel.
     pub(super) fn variants(
         &mut self,
-        wheel: &str,
-        gpu: &Device,
-        best: Support,
-        labels: &[String],
+        (wheel, gpu, best, text): (&str, &Device, Support, String),
     ) -> io::Result<()> {
-        let gpu_name = gpu.name();
-        let text = match labels {
-            [] => format!("no variant has code for {gpu_name}"),
-            labels => format!("variants with code for {gpu_name}: {}", labels.join(", ")),
-        };
-        if labels.is_empty() {
-            self.advise(gpu);
-        }
-        self.verdict(wheel, &gpu_name, best, &text)?;
+        self.verdict(wheel, &gpu.name(), best, &text)?;
+        let style = if best < Support::Unknown { TARGET } else { ERROR };
         if self.style == Style::Text {
-            let style = if labels.is_empty() { ERROR } else { TARGET };
             show!(self.out, "{HEADING}{wheel}{HEADING:#}: {style}{text}{style:#}")?;
         }
         self.out.flush()

@@ -1,13 +1,12 @@
 //! Files that are judged together, and the answers of all files.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device_select::{Alternatives, FileSet, PackSet, Support, Vendor};
-use gpu_packages::WheelName;
+use device_select::{Alternatives, FileSet, PackSet, Vendor};
 use kpack::Toc;
+use offload_check::VariantAnswers;
 
 use super::{File, Printer, Question, Read};
 use tool_inputs::inputs::{Input, Inputs};
@@ -86,17 +85,8 @@ pub(super) struct Together<'q> {
     /// The split libraries and the kernel packs in packages.
     split: PackSet<Host>,
     packs: Vec<PackFile>,
-    /// The wheels that several inputs are variants of, by their names without a label: for each GPU the best answer of a variant, and
-    /// the variants with code.
-    variants: BTreeMap<String, Vec<(Support, Vec<String>)>>,
+    variants: VariantAnswers,
     fails: bool,
-}
-
-/// Returns the name of a variant of a wheel without its label, and the label.
-fn variant_of(name: &str) -> Option<(String, String)> {
-    let wheel = WheelName::parse(name.rsplit(['/', '\\']).next()?).ok()?;
-    let label = wheel.label()?.to_owned();
-    Some((wheel.with_label(None).ok()?.to_string(), label))
 }
 
 /// A kernel pack in a package.
@@ -114,14 +104,9 @@ impl<'q> Together<'q> {
         let several = Alternatives::of(found.map(Input::name));
         let alternatives = FileSet::new(question.gpus.clone());
         let (split, packs) = (PackSet::default(), Vec::new());
-        let mut variants = BTreeMap::new();
-        for (wheel, _) in inputs.files().iter().filter_map(|file| variant_of(file.name())) {
-            *variants.entry(wheel).or_insert(0) += 1;
-        }
-        let none = || question.gpus.iter().map(|_| (Support::No, Vec::new())).collect();
-        let variants =
-            variants.into_iter().filter(|(_, n)| *n > 1).map(|(wheel, _)| (wheel, none()));
-        let (variants, package, fails) = (variants.collect(), None, false);
+        let names = inputs.files().iter().map(Input::name);
+        let variants = VariantAnswers::of(names, &question.gpus);
+        let (package, fails) = (None, false);
         Together { question, several, package, alternatives, split, packs, variants, fails }
     }
 
@@ -130,21 +115,11 @@ impl<'q> Together<'q> {
         input.package().is_some() || !input.is_named() && self.several.has(input.name())
     }
 
-    /// Ends a package. Installers take one variant of a wheel, so that it does not matter what the others lack.
+    /// Ends a package.
     fn end_package(&mut self, set: &FileSet, printer: &mut Printer<'_>) -> io::Result<()> {
-        let variant = variant_of(set.name());
-        let known =
-            variant.and_then(|(wheel, label)| Some((self.variants.get_mut(&wheel)?, label)));
-        let Some((answers, label)) = known else {
-            self.fails |= self.question.fails(set.worst());
-            return printer.set(set, false);
-        };
-        for (n, (best, labels)) in answers.iter_mut().enumerate() {
-            let support = set.support(n).unwrap_or(Support::No);
-            *best = support.min(*best);
-            labels.extend((support < Support::Unknown).then(|| label.clone()));
-        }
-        printer.set(set, true)
+        let is_variant = self.variants.take(set);
+        self.fails |= !is_variant && self.question.fails(set.worst());
+        printer.set(set, is_variant)
     }
 
     /// Returns whether a file is one of these, and adds it.
@@ -169,11 +144,9 @@ impl<'q> Together<'q> {
         }
         let mut fails = self.fails | self.question.fails(self.alternatives.worst());
         printer.set(&self.alternatives, false)?;
-        for (wheel, answers) in &self.variants {
-            for (gpu, (best, labels)) in self.question.gpus.iter().zip(answers) {
-                fails |= self.question.fails(*best);
-                printer.variants(wheel, gpu, *best, labels)?;
-            }
+        for answer in self.variants.all() {
+            fails |= self.question.fails(answer.2);
+            printer.variants(answer)?;
         }
         for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
             for (name, answer) in self.split.answers(gpu) {

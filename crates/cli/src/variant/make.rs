@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         properties.add_text(property).map_err(failed)?;
     }
     if args.properties.is_empty() {
-        let (_, justified) = original.justified(&args.making.limits)?;
+        let (_, justified) = args.making.justified(&original.wheel)?;
         namespaces = justified.iter().map(VariantValue::namespace).collect();
         if args.label != NULL {
             properties = offload_check::declared(&justified).map_err(failed)?;
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     let metadata = args.making.metadata((&args.label, properties), given, namespaces);
     let metadata = metadata.map_err(failed)?;
     let mut out = style::stdout();
-    let (path, _) = original.write(&metadata, &args.making)?;
+    let (path, _) = args.making.write(&original, &metadata)?;
     let declared = metadata.get(&args.label).filter(|properties| !properties.is_empty());
     let declared = declared.map_or_else(|| "no properties".to_owned(), ToString::to_string);
     show!(out, "{HEADING}{}{HEADING:#}  {declared}", input::display(&path))?;

@@ -2,17 +2,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::ValueEnum;
 use device_select::{Support, VariantValue};
-use gpu_packages::{Error, VariantMetadata, VariantProperties, VariantSchema, Zip};
+use gpu_packages::{Error, VariantMetadata, VariantProperties, VariantSchema};
 use offload_check::VariantCode;
 use tool_edits::write_variant;
 use tool_inputs::limits::Limits;
-use tool_inputs::variants::Wheel;
-use tool_kit::opened::Opened;
-use tool_kit::output::at;
+use tool_inputs::variants::{OpenWheel, Wheel};
 use tool_kit::report;
 
 /// The label of the variant that is compatible with every system.
@@ -43,18 +40,38 @@ enum Schema {
     Variantlib,
 }
 
-/// A wheel that variants are made of, open.
-pub(super) struct Original {
-    pub(super) wheel: Wheel,
-    opened: Arc<Opened>,
-    zip: Zip,
-}
-
 impl Making {
     /// Opens the wheel that variants are made of.
-    pub(super) fn open(&self, path: &Path) -> io::Result<Original> {
-        let (wheel, opened, zip) = Wheel::open(path, &self.limits)?;
-        Ok(Original { wheel, opened, zip })
+    pub(super) fn open(&self, path: &Path) -> io::Result<OpenWheel> {
+        OpenWheel::open(path, &self.limits)
+    }
+
+    /// Writes the wheel as a variant, with all its files; returns its path and its size in bytes.
+    pub(super) fn write(
+        &self,
+        from: &OpenWheel,
+        metadata: &VariantMetadata,
+    ) -> io::Result<(PathBuf, u64)> {
+        write_variant(from, metadata, (&self.output, self.drop_signature))
+    }
+
+    /// Reads all device code. Returns it, and the properties of GPUs for which there is some. Notes say what is missing.
+    pub(super) fn justified(&self, of: &Wheel) -> io::Result<(VariantCode, Vec<VariantValue>)> {
+        let code = of.whole_code(&self.limits)?;
+        let mut values = Vec::new();
+        for one in code.justified() {
+            let (value, words) = (&one.value, &one.words);
+            match one.support {
+                Support::Yes => {}
+                Support::Partly => report::note(&format_args!("{value}: {words}")),
+                _ => {
+                    report::note(&format_args!("{value} is not declared: the wheel {words}"));
+                    continue;
+                }
+            }
+            values.push(one.value);
+        }
+        Ok((code, values))
     }
 
     /// Returns metadata, with the namespaces of others before and after those of its properties.
@@ -73,44 +90,5 @@ impl Making {
             .with_variant(label, properties)?
             .with_namespaces(after)?
             .with_schema(schema)
-    }
-}
-
-impl Original {
-    /// Returns an error with the path.
-    pub(super) fn failed(&self, error: &impl ToString) -> io::Error {
-        at(&self.wheel.path, &io::Error::other(error.to_string()))
-    }
-
-    /// Reads all device code. Returns it, and the properties of GPUs for which there is some. Notes say what is missing.
-    pub(super) fn justified(
-        &self,
-        limits: &Limits,
-    ) -> io::Result<(VariantCode, Vec<VariantValue>)> {
-        let code = self.wheel.whole_code(limits)?;
-        let mut values = Vec::new();
-        for one in code.justified() {
-            let (value, words) = (&one.value, &one.words);
-            match one.support {
-                Support::Yes => {}
-                Support::Partly => report::note(&format_args!("{value}: {words}")),
-                _ => {
-                    report::note(&format_args!("{value} is not declared: the wheel {words}"));
-                    continue;
-                }
-            }
-            values.push(one.value);
-        }
-        Ok((code, values))
-    }
-
-    /// Writes it as a variant, with all its files; returns its path and its size in bytes.
-    pub(super) fn write(
-        &self,
-        metadata: &VariantMetadata,
-        making: &Making,
-    ) -> io::Result<(PathBuf, u64)> {
-        let wheel = (&self.wheel, &*self.opened, &self.zip);
-        write_variant(wheel, metadata, (&making.output, making.drop_signature))
     }
 }

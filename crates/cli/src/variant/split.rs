@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
             "it is a variant: expected the wheel that it was made of, or `offload variant make`";
         return Err(original.failed(&text));
     }
-    let (code, justified) = original.justified(&making.limits)?;
+    let (code, justified) = making.justified(&original.wheel)?;
     if code.is_empty() {
         return Err(original.failed(&"no device code found"));
     }
@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     }
     if !args.no_null && outcome == Outcome::Clean {
         let metadata = metadata(NULL, VariantProperties::default())?;
-        let (_, size) = original.write(&metadata, making)?;
+        let (_, size) = making.write(&original, &metadata)?;
         table.row(&[NULL.to_owned(), style::size(size), "nothing, and has all code".to_owned()]);
     }
     if outcome == Outcome::Faults {
