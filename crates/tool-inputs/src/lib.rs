@@ -15,3 +15,5 @@ pub mod package;
 pub mod records;
 mod remote;
 pub mod split_library;
+pub mod units;
+pub mod variants;
