@@ -7,7 +7,7 @@ use std::slice;
 use device_select::{Candidate, Device, FileSet, Software, Support, VariantValue, Version};
 
 use super::wheel::Wheel;
-use crate::match_gpu::{File, Question, Read};
+use tool_answers::matching::{File, Question, Read};
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;

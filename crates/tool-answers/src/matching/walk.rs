@@ -13,7 +13,7 @@ use tool_kit::parallel::Threads;
 
 /// Visitor that collects units, and complaints.
 #[derive(Debug, Default)]
-pub(crate) struct Walk<'a> {
+pub struct Walk<'a> {
     /// The name of the file.
     pub(super) name: &'a str,
     pub(super) collector: Collector,
@@ -25,12 +25,12 @@ pub(crate) struct Walk<'a> {
 
 impl<'a> Walk<'a> {
     /// Creates the walk through a file.
-    pub(crate) fn new(file: &'a Input) -> Self {
+    pub fn new(file: &'a Input) -> Self {
         Walk { name: file.name(), ..Walk::default() }
     }
 
     /// Walks through a file. IDs decide, and they stand in the tables.
-    pub(super) fn through(
+    pub fn through(
         question: &Question<'_>,
         file: &'a Input,
         threads: Threads,

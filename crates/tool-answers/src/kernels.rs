@@ -12,37 +12,44 @@ use tool_inputs::limits::Limits;
 use tool_kit::parallel::Threads;
 
 /// The result of a walk.
-pub(crate) struct Found {
-    pub(super) list: KernelList,
-    pub(super) summary: io::Result<Summary>,
+#[derive(Debug)]
+pub struct Found {
+    /// The kernels.
+    pub list: KernelList,
+    /// The format and the size of the file, or why it could not be read.
+    pub summary: io::Result<Summary>,
     /// Findings, errors first.
-    pub(super) complaints: Vec<Complaint>,
+    pub complaints: Vec<Complaint>,
 }
 
 impl Found {
     /// Returns the result of the walk.
-    pub(crate) fn summary(&self) -> &io::Result<Summary> {
+    pub fn summary(&self) -> &io::Result<Summary> {
         &self.summary
     }
 }
 
 /// The kernels that are wanted.
-pub(crate) struct Wanted<'a> {
-    pub(crate) filter: &'a ImageFilter,
+#[derive(Debug)]
+pub struct Wanted<'a> {
+    /// The images with kernels that are meant.
+    pub filter: &'a ImageFilter,
     /// A pattern of names.
-    pub(crate) glob: Option<&'a str>,
-    pub(crate) has_arguments: bool,
-    pub(crate) limits: &'a Limits,
+    pub glob: Option<&'a str>,
+    /// `true` if the arguments of kernels are listed.
+    pub has_arguments: bool,
+    /// The bounds.
+    pub limits: &'a Limits,
 }
 
 /// Collects the kernels of a file in a walk of its own.
-pub(super) fn collect(wanted: &Wanted<'_>, file: &Input, threads: Threads) -> Found {
+pub fn collect(wanted: &Wanted<'_>, file: &Input, threads: Threads) -> Found {
     let options = wanted.limits.options();
     collect_in(wanted, file, |visitor| file.walk(wanted.limits, &options, threads, visitor))
 }
 
 /// Collects the kernels of a file in a walk that others may take part in.
-pub(crate) fn collect_in(
+pub fn collect_in(
     wanted: &Wanted<'_>,
     file: &Input,
     walk: impl FnOnce(&mut KernelVisitor<'_>) -> io::Result<Summary>,
@@ -59,6 +66,7 @@ pub(crate) fn collect_in(
         severity,
         code: "verify/malformed",
         file: file.name().to_owned(),
+        offset: None,
         text,
     });
     Found { list, summary, complaints: complaints.collect() }
