@@ -4,7 +4,7 @@ use std::io;
 
 use device_code::{KernelCollector, KernelList};
 use device_select::ImageFilter;
-use fat_object::{ImageInfo, KernelVisitor, Summary};
+use fat_object::{Image, ImageInfo, KernelVisitor, Severity, Summary, Visitor};
 
 use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::Input;
@@ -40,6 +40,41 @@ pub struct Wanted<'a> {
     pub has_arguments: bool,
     /// The bounds.
     pub limits: &'a Limits,
+}
+
+/// Faults of images, and images whose kernels are not listed. Errors come first.
+pub type Faults = Vec<(Severity, String)>;
+
+/// Counts the kernels of an image. `None` for images of formats whose kernels are not read, and for damaged ones. Returns what is
+/// wrong, too.
+///
+/// # Errors
+///
+/// Errors of reading the file.
+pub fn count(
+    image: &mut Image<'_, '_>,
+    limits: &Limits,
+) -> io::Result<(Option<usize>, Faults)> {
+    let (list, complaints) = of_image(image, limits)?;
+    let count = list.kernels.iter().filter(|kernel| !kernel.is_copy).count();
+    Ok((Some(count).filter(|_| !list.images.is_empty() && complaints.is_empty()), complaints))
+}
+
+/// Returns the kernels of an image, and what is wrong.
+///
+/// # Errors
+///
+/// Errors of reading the file.
+pub fn of_image(
+    image: &mut Image<'_, '_>,
+    limits: &Limits,
+) -> io::Result<(KernelList, Faults)> {
+    let options = limits.options();
+    let of_archive = |len| limits.for_file(&options, len);
+    let collector = KernelCollector::default().with_arguments(true);
+    let mut visitor = KernelVisitor::new(collector, &of_archive, &|_| true);
+    visitor.image(image)?;
+    Ok(visitor.finish())
 }
 
 /// Collects the kernels of a file in a walk of its own.

@@ -7,3 +7,4 @@ pub mod kernels;
 pub mod listing;
 pub mod matching;
 pub mod row;
+pub mod suggest;

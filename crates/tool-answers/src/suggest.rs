@@ -6,12 +6,16 @@ use target_id::near::did_you_mean;
 use tool_kit::report;
 
 /// Reads the name of a GPU.
-pub(crate) fn gpu(typed: &str) -> Result<Device, String> {
+///
+/// # Errors
+///
+/// The reason why the text names none, with suggestions.
+pub fn gpu(typed: &str) -> Result<Device, String> {
     Device::parse(typed).map_err(|reason| refused(&reason, &reason.near(typed)))
 }
 
 /// Says which GPUs are meant by names of products.
-pub(crate) fn explain(gpus: &[Device]) {
+pub fn explain(gpus: &[Device]) {
     for gpu in gpus {
         if let Some(alias) = gpu.alias() {
             report::note(&format_args!("{alias} is {}", gpu.name()));
@@ -20,12 +24,20 @@ pub(crate) fn explain(gpus: &[Device]) {
 }
 
 /// Reads a target.
-pub(crate) fn wanted(typed: &str) -> Result<Wanted, String> {
+///
+/// # Errors
+///
+/// The reason why the text names none, with suggestions.
+pub fn wanted(typed: &str) -> Result<Wanted, String> {
     Wanted::parse(typed).map_err(|reason| not_wanted(typed, &reason))
 }
 
-/// Reads a target, for destructive commands.
-pub(crate) fn known(typed: &str) -> Result<Wanted, String> {
+/// Reads a target that is known, for destructive commands.
+///
+/// # Errors
+///
+/// The reason why the text names none, with suggestions.
+pub fn known(typed: &str) -> Result<Wanted, String> {
     Wanted::parse_known(typed).map_err(|reason| not_wanted(typed, &reason))
 }
 
@@ -34,7 +46,7 @@ pub(crate) fn known(typed: &str) -> Result<Wanted, String> {
 /// # Errors
 ///
 /// It is a target ID of CUDA, whose code is in no bundle.
-pub(crate) fn bundled(typed: &str, instead: &str) -> Result<String, String> {
+pub fn bundled(typed: &str, instead: &str) -> Result<String, String> {
     match EntryId::of_code_for(typed) {
         Some(id) if id.starts_with("cuda-") => {
             Err(format!("'{typed}': bundles hold no code for CUDA; {instead}"))
