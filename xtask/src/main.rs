@@ -78,6 +78,12 @@ const STEPS: &[Step] = &[
     ("report", Nightly, "the pages of `offload report`, in Chromium", published::report),
     ("kernels", Nightly, "kernels beside llvm-readobj and spirv-dis", published::kernels),
     ("nvidia", Nightly, "fatbinaries and edited files beside NVIDIA's tools", published::nvidia),
+    (
+        "bindings_python",
+        Nightly,
+        "the Python module: its wheel, its tests, its types",
+        published::bindings_python,
+    ),
     ("versus", Nightly, "times beside LLVM's: shown, not judged", speed::versus),
     ("doubling", Nightly, "the time of each command grows with its input", speed::doubling),
     ("sizes", Nightly, "the sizes of the tools", sizes::step),
