@@ -23,7 +23,7 @@ use crate::value::of_json;
 use crate::work::{Cancel, wait_for};
 
 /// The verdict about a file, a package, or files that are alternatives.
-#[pyclass(frozen, get_all, eq, module = "offload", skip_from_py_object)]
+#[pyclass(frozen, get_all, eq, module = "offload")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict {
     /// The file or package.

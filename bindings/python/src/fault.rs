@@ -11,7 +11,7 @@ use tool_kit::finding::{self, Level};
 use tool_kit::report;
 
 /// Something that was found in a file, which `offload explain CODE` explains.
-#[pyclass(frozen, get_all, eq, module = "offload", skip_from_py_object)]
+#[pyclass(frozen, get_all, eq, module = "offload")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {
     /// `error`, `warning` or `note`.

@@ -26,7 +26,7 @@ use crate::value::{of_json, to_python};
 use crate::work::{Cancel, Events, finish, wait_for};
 
 /// A compression of device code.
-#[pyclass(frozen, get_all, eq, module = "offload", skip_from_py_object)]
+#[pyclass(frozen, get_all, eq, module = "offload")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Compression {
     /// The method: `zstd`, `zlib`, `lz4`.

@@ -31,7 +31,7 @@ use crate::work::{Cancel, Events, Hand, Wait};
 const BATCH: usize = 4096;
 
 /// What came of a source.
-#[pyclass(frozen, get_all, module = "offload", skip_from_py_object)]
+#[pyclass(frozen, get_all, module = "offload")]
 #[derive(Clone, Debug)]
 pub(crate) struct SourceResult {
     /// The source, as it was given.
@@ -88,7 +88,8 @@ struct OfSource {
 enum Step {
     Facts(usize, OfSource),
     Look(usize, Event),
-    End(usize),
+    /// The source is done.
+    End,
 }
 
 #[pymethods]
@@ -103,13 +104,13 @@ impl Scan {
         // A consumer must take any schema that it gets.
         let _ = requested_schema;
         let stream = FFI_ArrowArrayStream::new(Box::new(self.start()?));
-        PyCapsule::new(py, stream, Some(c"arrow_array_stream".into()))
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
     /// Exports the types of the columns.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         let schema = FFI_ArrowSchema::try_from(&*schema()).map_err(|error| crate::fault::internal(&error))?;
-        PyCapsule::new(py, schema, Some(c"arrow_schema".into()))
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
     /// The sources that the last stream is done with, in order.
@@ -156,7 +157,7 @@ impl Settings {
     fn scan(&self, hand: &Hand<Step>, cancel: &Cancel) -> io::Result<()> {
         if let [source] = &self.sources[..] {
             return self.look(source, &self.asked, cancel, &mut |event| hand.give(event.step(0)))
-                .and_then(|()| hand.give(Step::End(0)));
+                .and_then(|()| hand.give(Step::End));
         }
         // Each thread has one source.
         let mut asked = self.asked.clone();
@@ -177,7 +178,7 @@ impl Settings {
             for event in events? {
                 hand.give(event.step(*number))?;
             }
-            hand.give(Step::End(*number))
+            hand.give(Step::End)
         })
     }
 
@@ -305,7 +306,7 @@ impl Reader {
                 }
                 result.findings.push(finding);
             }
-            Step::End(_) => self.end_source(),
+            Step::End => self.end_source(),
         }
         Ok(())
     }
@@ -432,7 +433,9 @@ impl Rows {
         *sha256 = facts.sha256.as_deref();
         *member = look::place_in(Path::new(&source.name), &finding.file);
         self.add_before(values);
-        [&mut self.stored, &mut self.size, &mut self.kernels].map(UInt64Builder::append_null);
+        for column in [&mut self.stored, &mut self.size, &mut self.kernels] {
+            column.append_null();
+        }
         self.hash.append_null();
         self.needs.append_null();
         self.error.append_value(format!("{}: {}", finding.code, finding.message));
