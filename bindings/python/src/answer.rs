@@ -125,7 +125,8 @@ impl Collecting<'_> {
 
 impl Reporter for Collecting<'_> {
     fn complain(&mut self, complaints: &[Complaint]) -> io::Result<()> {
-        let findings = complaints.iter().map(|one| Finding { offset: one.offset, ..one.finding().into() });
+        let findings =
+            complaints.iter().map(|one| Finding { offset: one.offset, ..one.finding().into() });
         self.findings.extend(findings);
         Ok(())
     }
@@ -158,11 +159,17 @@ impl Reporter for Collecting<'_> {
 
     fn set(&mut self, set: &FileSet) -> io::Result<()> {
         let answers = set.answers().into_iter();
-        self.verdicts.extend(answers.map(|one| (one.name.to_owned(), one.support, one.conclusion.text)));
+        self.verdicts
+            .extend(answers.map(|one| (one.name.to_owned(), one.support, one.conclusion.text)));
         Ok(())
     }
 
-    fn split_library(&mut self, input: &Input, _: &Host, answers: &[SplitAnswer]) -> io::Result<()> {
+    fn split_library(
+        &mut self,
+        input: &Input,
+        _: &Host,
+        answers: &[SplitAnswer],
+    ) -> io::Result<()> {
         answers.iter().try_for_each(|answer| self.split(input.name(), answer))
     }
 
@@ -176,7 +183,13 @@ impl Reporter for Collecting<'_> {
 }
 
 /// Answers the question about a source.
-fn ask(source: &Source, gpu: Device, check: bool, limits: &Limits, cancel: &Cancel) -> io::Result<Answer> {
+fn ask(
+    source: &Source,
+    gpu: Device,
+    check: bool,
+    limits: &Limits,
+    cancel: &Cancel,
+) -> io::Result<Answer> {
     let name = gpu.name();
     let question = Question { gpus: vec![gpu], kinds: &[], check, is_strict: false, limits };
     let (done, messages) = report::collected(|| {
@@ -196,14 +209,15 @@ fn ask(source: &Source, gpu: Device, check: bool, limits: &Limits, cancel: &Canc
     let (looked, Collecting { verdicts, mut containers, mut findings, .. }) = done?;
     findings.extend(looked.findings(true).into_iter().map(Finding::from));
     let said = |text: &str| findings.iter().any(|one| text.ends_with(&one.message));
-    let messages: Vec<_> = messages.into_iter().map(Finding::from).filter(|one| !said(&one.message)).collect();
+    let messages: Vec<_> =
+        messages.into_iter().map(Finding::from).filter(|one| !said(&one.message)).collect();
     findings.extend(messages);
     for row in &mut containers {
         if let Some(Value::String(file)) = row.get_mut("file") {
             *file = source.shown(file);
         }
     }
-    let unknown = findings.iter().any(Finding::is_error).then_some(Support::Unknown);
+    let unknown = findings.iter().any(is_obstacle).then_some(Support::Unknown);
     // Without code there is none for the GPU.
     let worst = verdicts.iter().map(|(_, support, _)| *support).max();
     let verdict = worst.or(unknown).unwrap_or(Support::No);
@@ -232,10 +246,16 @@ pub(crate) fn match_(
     let answer = wait_for(py, move |cancel| ask(&of_thread, gpu, check, &limits, cancel))?;
     let answer = answer.map_err(|error| Finding::of_io(&source.name, &error).to_exception(py))?;
     // A question about something that is not there, or not understood at all, has no answer.
-    match answer.findings.iter().find(|one| one.is_error()) {
-        Some(finding) if answer.verdicts.is_empty() && finding.code != "targets/nothing" && finding.code != "file/nothing" => {
-            Err(finding.to_exception(py))
+    match answer.findings.iter().find(|one| is_obstacle(one)) {
+        Some(finding) if answer.verdicts.is_empty() => {
+            Err(finding.clone().with_errno().to_exception(py))
         }
         _ => Ok(answer),
     }
+}
+
+/// Returns whether a finding keeps a question from being answered. That there is no device code is an answer.
+fn is_obstacle(finding: &Finding) -> bool {
+    finding.is_error()
+        && !matches!(&*finding.code, "targets/nothing" | "file/nothing" | "targets/missing")
 }

@@ -1,6 +1,7 @@
 //! Findings, and the exceptions that they become.
 
 use std::fmt::Display;
+use std::fs::File;
 use std::io;
 
 use fat_object::Severity;
@@ -47,6 +48,17 @@ impl Finding {
     pub(crate) fn of_io(file: &str, error: &io::Error) -> Self {
         let errno = error.raw_os_error();
         Finding { errno, ..Finding::error("file/error", file, report::reason(error)) }
+    }
+
+    /// Adds the number of the system's error, if it is what keeps the file from being opened.
+    pub(crate) fn with_errno(self) -> Self {
+        if self.code != "file/error" || self.errno.is_some() {
+            return self;
+        }
+        let tries = [File::open(&self.file), File::options().write(true).open(&self.file)];
+        let errors = tries.into_iter().filter_map(Result::err);
+        let mut same = errors.filter(|error| report::reason(error) == self.message);
+        Finding { errno: same.find_map(|error| error.raw_os_error()), ..self }
     }
 
     /// Returns whether it is an error.

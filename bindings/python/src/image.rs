@@ -209,8 +209,11 @@ impl Image {
                 (values, faults) = (all?, found);
                 Ok(())
             })?;
-            match faults.into_iter().find(|(severity, _)| *severity == fat_object::Severity::Error) {
-                Some((_, text)) => Err(Finding::error("verify/malformed", &source.shown(&file.name), text)),
+            match faults.into_iter().find(|(severity, _)| *severity == fat_object::Severity::Error)
+            {
+                Some((_, text)) => {
+                    Err(Finding::error("verify/malformed", &source.shown(&file.name), text))
+                }
                 None => Ok(values),
             }
         })?;
@@ -227,7 +230,11 @@ impl Image {
 
     /// Returns the bytes, or writes them to a file.
     #[pyo3(signature = (path=None))]
-    fn extract<'py>(&self, py: Python<'py>, path: Option<PathBuf>) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    fn extract<'py>(
+        &self,
+        py: Python<'py>,
+        path: Option<PathBuf>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         match path {
             None => {
                 let bytes = self.again(py, |source, file, info, asked| {
@@ -242,7 +249,9 @@ impl Image {
                 let found = Arc::clone(&self.found);
                 let work = move || {
                     let (file, info) = (&found.file, &found.row.listed);
-                    write(&path, |out| extract((&source, file), info, (&asked, &Cancel::default()), out))
+                    write(&path, |out| {
+                        extract((&source, file), info, (&asked, &Cancel::default()), out)
+                    })
                 };
                 finish(py, work)?.map_err(|finding| finding.to_exception(py))?;
                 Ok(None)
@@ -259,7 +268,9 @@ impl Image {
     /// Returns a field of the JSON.
     fn field<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let all = to_python(py, self.info())?;
-        all.cast_into::<PyDict>()?.get_item(name).map(|value| value.unwrap_or_else(|| py.None().into_bound(py)))
+        all.cast_into::<PyDict>()?
+            .get_item(name)
+            .map(|value| value.unwrap_or_else(|| py.None().into_bound(py)))
     }
 }
 
@@ -289,13 +300,14 @@ fn write(
 ) -> Result<(), Finding> {
     let mut outputs = Outputs::default();
     let mut failed = None;
-    let written = outputs.write(&Name::Typed(path.to_owned()), NewPermissions::PLAIN.into(), |file| {
-        fill(file).map_err(|finding| {
-            let error = std::io::Error::other(finding.message.clone());
-            failed = Some(finding);
-            error
-        })
-    });
+    let written =
+        outputs.write(&Name::Typed(path.to_owned()), NewPermissions::PLAIN.into(), |file| {
+            fill(file).map_err(|finding| {
+                let error = std::io::Error::other(finding.message.clone());
+                failed = Some(finding);
+                error
+            })
+        });
     if let Some(finding) = failed {
         return Err(finding);
     }
@@ -394,14 +406,19 @@ pub(crate) fn raises(on_error: &str, other: &str) -> PyResult<bool> {
 pub(crate) fn limits(threads: Option<u32>) -> PyResult<Limits> {
     let Some(threads) = threads else { return Ok(Limits::default()) };
     let threads = std::num::NonZeroU32::new(threads);
-    let threads = threads.ok_or_else(|| PyValueError::new_err("threads: expected at least 1, found 0"))?;
+    let threads =
+        threads.ok_or_else(|| PyValueError::new_err("threads: expected at least 1, found 0"))?;
     Ok(Limits::with_threads(Threads::of(threads)))
 }
 
 /// Returns an iterator of the images of a source.
 #[pyfunction]
 #[pyo3(signature = (source, /, *, gpu=None, hash=false, kernels=false, needs=false, formats=false, check=false, on_error="raise", threads=None))]
-#[expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "they have names in Python")]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::fn_params_excessive_bools,
+    reason = "they have names in Python"
+)]
 pub(crate) fn images(
     source: &Bound<'_, PyAny>,
     gpu: Option<&str>,
@@ -414,10 +431,11 @@ pub(crate) fn images(
     threads: Option<u32>,
 ) -> PyResult<Images> {
     let raises = raises(on_error, "collect")?;
-    let mut question = Question { hash, needs, check, limits: limits(threads)?, ..Question::default() };
+    let mut question =
+        Question { hash, needs, check, limits: limits(threads)?, ..Question::default() };
     question.formats = formats || kernels;
     if let Some(gpu) = gpu {
-        let wanted = suggest::wanted(gpu).map_err(|text| not_a_gpu(source.py(), &text))?;
+        let wanted = suggest::known(gpu).map_err(|text| not_a_gpu(source.py(), &text))?;
         question.filter = question.filter.with_wanted([wanted]);
     }
     let asked = Arc::new(Asked { question, kernels });
@@ -429,6 +447,7 @@ pub(crate) fn images(
             let _ = hand.give(Event::Finding(Finding::of_io(&source.name, &error)));
         }
     })?;
-    let state = State { events: Some(Arc::new(events)), ready: VecDeque::new(), findings: Vec::new() };
+    let state =
+        State { events: Some(Arc::new(events)), ready: VecDeque::new(), findings: Vec::new() };
     Ok(Images { source, asked, raises, state: Mutex::new(state) })
 }

@@ -125,7 +125,8 @@ pub(crate) fn look(
     });
     let findings: Vec<Finding> = looked?.findings(false).into_iter().map(Into::into).collect();
     let messages = messages.into_iter().map(Finding::from);
-    let messages: Vec<_> = messages.filter(|one| !findings.iter().any(|other| one.message == other.message)).collect();
+    let messages: Vec<_> =
+        messages.filter(|one| !findings.iter().any(|other| one.message == other.message)).collect();
     findings.into_iter().chain(messages).try_for_each(|finding| take(Event::Finding(finding)))
 }
 
@@ -137,7 +138,9 @@ fn list(asked: &Asked, cancel: &Cancel, file: &Input, threads: Threads) -> (Vec<
     let mut listed = asked.question.list(file, threads, &mut collecting);
     let Collecting { found, faults, .. } = collecting;
     let faults = faults.into_iter();
-    listed.complaints.extend(faults.map(|text| Complaint::error(file.name(), "verify/malformed", text)));
+    listed
+        .complaints
+        .extend(faults.map(|text| Complaint::error(file.name(), "verify/malformed", text)));
     (found, listed)
 }
 
@@ -204,7 +207,8 @@ pub(crate) fn again(
                 Message::Error(text) => Some(source.shown(&text)),
                 _ => None,
             });
-            let text = format!("image {} is not there any more: the file was changed", image.index());
+            let text =
+                format!("image {} is not there any more: the file was changed", image.index());
             Err(Finding::error("file/error", &name, reason.unwrap_or(text)))
         }
     }

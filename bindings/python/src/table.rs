@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
+use std::time::Instant;
 
 use arrow_array::builder::{ListBuilder, StringBuilder, UInt64Builder};
 use arrow_array::ffi::FFI_ArrowSchema;
@@ -25,7 +26,7 @@ use crate::fault::Finding;
 use crate::image::{limits, raises};
 use crate::look::{self, Asked, Event, Found};
 use crate::source::Source;
-use crate::work::{Cancel, Events, Hand, Wait};
+use crate::work::{Cancel, Events, Hand, PAUSE, Wait};
 
 /// Rows of a batch, at least, unless it is the last.
 const BATCH: usize = 4096;
@@ -109,7 +110,8 @@ impl Scan {
 
     /// Exports the types of the columns.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(&*schema()).map_err(|error| crate::fault::internal(&error))?;
+        let schema = FFI_ArrowSchema::try_from(&*schema())
+            .map_err(|error| crate::fault::internal(&error))?;
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
@@ -144,6 +146,7 @@ impl Scan {
         Ok(Reader {
             events,
             thread: thread::current().id(),
+            looked: Instant::now(),
             current: (0, OfSource::default(), SourceResult::new(&settings, 0)),
             settings,
             results,
@@ -156,7 +159,8 @@ impl Settings {
     /// Looks into all sources, several at the same time.
     fn scan(&self, hand: &Hand<Step>, cancel: &Cancel) -> io::Result<()> {
         if let [source] = &self.sources[..] {
-            return self.look(source, &self.asked, cancel, &mut |event| hand.give(event.step(0)))
+            return self
+                .look(source, &self.asked, cancel, &mut |event| hand.give(event.step(0)))
                 .and_then(|()| hand.give(Step::End));
         }
         // Each thread has one source.
@@ -246,7 +250,8 @@ fn sha256(source: &Source, cancel: &Cancel) -> io::Result<Option<String>> {
 
 impl SourceResult {
     fn new(settings: &Settings, number: usize) -> Self {
-        let source = settings.sources.get(number).map_or_else(String::new, |source| source.name.clone());
+        let source =
+            settings.sources.get(number).map_or_else(String::new, |source| source.name.clone());
         SourceResult { source, images: 0, findings: Vec::new() }
     }
 }
@@ -258,6 +263,8 @@ struct Reader {
     results: Arc<Mutex<Vec<SourceResult>>>,
     /// The thread that asked for the stream: signals are looked at there.
     thread: ThreadId,
+    /// The time of the last look at signals.
+    looked: Instant,
     /// The source that rows come from.
     current: (usize, OfSource, SourceResult),
     is_over: bool,
@@ -275,7 +282,11 @@ impl Reader {
                 Wait::Event(step) => self.take(step, &mut rows)?,
                 Wait::Done => self.is_over = true,
                 Wait::Panic(panic) => return Err(error(&format!("internal error: {panic}"))),
-                Wait::Pause => self.look_at_signals()?,
+                Wait::Pause => {}
+            }
+            if self.looked.elapsed() >= PAUSE {
+                self.look_at_signals()?;
+                self.looked = Instant::now();
             }
         }
         if rows.count == 0 { Ok(None) } else { rows.finish().map(Some) }
@@ -326,7 +337,8 @@ impl Reader {
             let is_raised = py.check_signals().is_err();
             if is_raised {
                 // The consumer has an exception of its own for the end of a stream: the signal is raised after it.
-                let _ = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+                let _ =
+                    py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
             }
             is_raised
         });
@@ -361,8 +373,18 @@ impl RecordBatchReader for Reader {
 
 /// Names of the columns of text before the sizes, and after.
 const BEFORE: [&str; 12] = [
-    "source", "package", "version", "file_sha256", "member", "container", "place", "kind", "vendor", "target",
-    "format", "compression",
+    "source",
+    "package",
+    "version",
+    "file_sha256",
+    "member",
+    "container",
+    "place",
+    "kind",
+    "vendor",
+    "target",
+    "format",
+    "compression",
 ];
 
 /// Returns the columns.
@@ -457,7 +479,11 @@ impl Rows {
 /// Returns a scan of sources.
 #[pyfunction]
 #[pyo3(signature = (sources, /, *, hash=false, kernels=false, needs=false, formats=false, sha256=false, on_error="row", threads=None))]
-#[expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "they have names in Python")]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::fn_params_excessive_bools,
+    reason = "they have names in Python"
+)]
 pub(crate) fn scan(
     sources: &Bound<'_, PyAny>,
     hash: bool,

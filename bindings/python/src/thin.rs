@@ -82,7 +82,9 @@ impl Reporter for Collecting {
             }
             Err(Failure::NoCode | Failure::NotConcerned(_)) if !file.is_named() => {}
             Err(failure) => {
-                self.report.findings.extend(failure.findings(file.name()).into_iter().map(Finding::from));
+                self.report
+                    .findings
+                    .extend(failure.findings(file.name()).into_iter().map(Finding::from));
                 self.has_failed = true;
             }
         }
@@ -115,6 +117,7 @@ impl Reporter for Collecting {
 /// The settings of an edit.
 struct Settings {
     source: PathBuf,
+    output: PathBuf,
     rule: Rule,
     permits: Permits,
     options: Options,
@@ -123,7 +126,7 @@ struct Settings {
 impl Settings {
     /// Thins the source. An error is the finding that stopped it.
     fn run(&self) -> Result<Report, Finding> {
-        let Settings { source, rule, permits, options } = self;
+        let Settings { source, output, rule, permits, options } = self;
         let thinning = Thinning { rule, permits: *permits, options };
         let mut collecting = Collecting::default();
         let (done, messages) = report::collected(|| {
@@ -131,14 +134,22 @@ impl Settings {
         });
         let Collecting { mut report, has_failed } = collecting;
         let messages = messages.into_iter().map(Finding::from);
-        let messages: Vec<_> =
-            messages.filter(|one| !report.findings.contains(one)).collect();
+        let messages: Vec<_> = messages.filter(|one| !report.findings.contains(one)).collect();
         report.findings.extend(messages);
         let done = done.map_err(|error| Finding::of_io(&source.display().to_string(), &error))?;
         if has_failed || matches!(done, Outcome::Faults) {
+            let of_output = format!("'{}': ", output.display());
             let first = report.findings.iter().find(|one| one.is_error()).cloned();
+            let first = first.map(|one| match one.message.strip_prefix(&of_output) {
+                Some(reason) => {
+                    Finding::error(&one.code, &output.display().to_string(), reason).with_errno()
+                }
+                None => one.with_errno(),
+            });
             let name = source.display().to_string();
-            return Err(first.unwrap_or_else(|| Finding::error("edit/refused", &name, "was not edited")));
+            return Err(
+                first.unwrap_or_else(|| Finding::error("edit/refused", &name, "was not edited"))
+            );
         }
         Ok(report)
     }
@@ -147,7 +158,11 @@ impl Settings {
 /// Removes code for other GPUs.
 #[pyfunction]
 #[pyo3(signature = (source, output, /, *, keep=None, drop=None, exact=false, drop_ptx=false, allow_missing=false, allow_empty=false, allow_unserved=false, databases=false, dry_run=false, threads=None))]
-#[expect(clippy::too_many_arguments, clippy::fn_params_excessive_bools, reason = "they have names in Python")]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::fn_params_excessive_bools,
+    reason = "they have names in Python"
+)]
 pub(crate) fn thin(
     py: Python<'_>,
     source: PathBuf,
@@ -174,7 +189,8 @@ pub(crate) fn thin(
         (None, Some(drop)) if !drop.is_empty() => Rule::drop(wanted(drop)?),
         _ => return Err(PyValueError::new_err("expected one of keep and drop, a list of GPUs")),
     };
-    if [&source, &output].iter().any(|path| path.as_os_str().is_empty() || path.as_os_str() == "-") {
+    if [&source, &output].iter().any(|path| path.as_os_str().is_empty() || path.as_os_str() == "-")
+    {
         return Err(PyValueError::new_err("expected the paths of files"));
     }
     let permits = Permits {
@@ -185,7 +201,8 @@ pub(crate) fn thin(
         databases,
         uneditable: Uneditable::default(),
     };
-    let options = Options::strict(Some(output), (dry_run, ListFormat::default()), &limits(threads)?);
-    let settings = Settings { source, rule, permits, options };
+    let options =
+        Options::strict(Some(output.clone()), (dry_run, ListFormat::default()), &limits(threads)?);
+    let settings = Settings { source, output, rule, permits, options };
     finish(py, move || settings.run())?.map_err(|finding| finding.to_exception(py))
 }

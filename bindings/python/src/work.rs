@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 const STACK: usize = 8 << 20;
 
 /// The time between two looks at signals.
-const PAUSE: Duration = Duration::from_millis(50);
+pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
 /// Says whether nobody waits for the work any more.
 #[derive(Clone, Debug, Default)]
@@ -152,7 +152,9 @@ pub(crate) fn finish<T: Send + 'static>(
         match events.next(py) {
             Err(error) if raised.is_none() => raised = Some(error),
             Err(error) => return Err(error),
-            Ok(_) if raised.is_some() => return Err(raised.unwrap_or_else(|| crate::fault::internal(&""))),
+            Ok(_) if raised.is_some() => {
+                return Err(raised.unwrap_or_else(|| crate::fault::internal(&"")));
+            }
             Ok(Some(done)) => return Ok(done),
             Ok(None) => return Err(crate::fault::internal(&"no result")),
         }

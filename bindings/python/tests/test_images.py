@@ -59,7 +59,7 @@ def test_attributes_are_the_fields(hip: Path) -> None:
 
 
 def test_a_gpu_chooses(hip: Path) -> None:
-    assert [image.target for image in offload.images(hip, gpu="gfx908")] == ["gfx9-generic"]
+    assert [image.target for image in offload.images(hip, gpu="gfx900")] == ["gfx9-generic"]
 
 
 def test_bytes_are_those_that_the_tool_extracts(hip: Path, tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_errors_have_classes_and_places(hip: Path, tmp_path: Path) -> None:
     collected = offload.images(damaged, formats=True, on_error="collect")
     list(collected)
     assert any(one.level == "error" and one.offset == 0 for one in collected.findings)
-    with pytest.raises(offload.UnknownGpuError, match="did you mean|expected"):
+    with pytest.raises(offload.UnknownGpuError, match="unknown processor"):
         offload.images(hip, gpu="gfx 11000 nonsense")
     with pytest.raises(ValueError, match="on_error"):
         offload.images(hip, on_error="ignore")  # type: ignore[arg-type]

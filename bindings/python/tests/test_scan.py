@@ -102,7 +102,7 @@ def test_polars_and_duckdb(hip: Path) -> None:
     assert polars.DataFrame(scan).height == wanted
     duckdb = pytest.importorskip("duckdb")
     rows = pa.RecordBatchReader.from_stream(scan)
-    assert duckdb.sql("select count(*) from rows").fetchone() == (wanted,)
+    assert duckdb.sql("select count(*) from rows").fetchall() == [(wanted,)]
 
 
 def test_threads_scan_at_once(hip: Path) -> None:

@@ -51,10 +51,7 @@ pub type Faults = Vec<(Severity, String)>;
 /// # Errors
 ///
 /// Errors of reading the file.
-pub fn count(
-    image: &mut Image<'_, '_>,
-    limits: &Limits,
-) -> io::Result<(Option<usize>, Faults)> {
+pub fn count(image: &mut Image<'_, '_>, limits: &Limits) -> io::Result<(Option<usize>, Faults)> {
     let (list, complaints) = of_image(image, limits)?;
     let count = list.kernels.iter().filter(|kernel| !kernel.is_copy).count();
     Ok((Some(count).filter(|_| !list.images.is_empty() && complaints.is_empty()), complaints))
@@ -65,10 +62,7 @@ pub fn count(
 /// # Errors
 ///
 /// Errors of reading the file.
-pub fn of_image(
-    image: &mut Image<'_, '_>,
-    limits: &Limits,
-) -> io::Result<(KernelList, Faults)> {
+pub fn of_image(image: &mut Image<'_, '_>, limits: &Limits) -> io::Result<(KernelList, Faults)> {
     let options = limits.options();
     let of_archive = |len| limits.for_file(&options, len);
     let collector = KernelCollector::default().with_arguments(true);
