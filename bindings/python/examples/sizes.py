@@ -30,4 +30,4 @@ def main(path: str, most: int = 20) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(sys.argv[1])

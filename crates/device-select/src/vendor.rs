@@ -25,13 +25,6 @@ impl Vendor {
         }
     }
 
-    /// Returns the vendor whose runtimes load an image, if its container shows it.
-    #[cfg(feature = "files")]
-    #[must_use]
-    pub fn of_image(image: &fat_object::ImageInfo) -> Option<Vendor> {
-        crate::fit::Code::from(image).vendor()
-    }
-
     /// Returns the vendor of a processor, if its name shows it.
     #[must_use]
     pub(crate) fn of_processor(name: &str) -> Option<Vendor> {

@@ -53,7 +53,7 @@ pub struct Listed {
     pub images: usize,
     /// The images that are not meant.
     pub passed: PassedOver,
-    /// What is wrong.
+    /// Findings of the walk.
     pub complaints: Vec<Complaint>,
     /// The format and the size of the file, or why it could not be read.
     pub summary: io::Result<Summary>,

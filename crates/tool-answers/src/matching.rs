@@ -1,4 +1,4 @@
-//! Which image each container gives a GPU, and the verdicts about files, packages and directories.
+//! Answers about GPUs: the image that each container gives one, and the verdicts about files, packages and directories.
 
 mod together;
 mod walk;

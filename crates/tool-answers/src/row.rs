@@ -13,7 +13,7 @@ use twox_hash::XxHash3_64;
 /// An image; the fields of one JSON object after the file, in this order.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What its container says of it.
+    /// The description in its container.
     #[serde(flatten)]
     pub listed: ImageInfo,
     /// The hash of its bytes, if it was asked for.

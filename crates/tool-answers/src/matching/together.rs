@@ -37,7 +37,7 @@ pub trait Reporter {
     /// Errors of printing.
     fn rows(&mut self, name: &str, file: &File) -> io::Result<()>;
 
-    /// Takes the answers about a file. Those of a file that is judged with others come later.
+    /// Takes the answers about a file. Where it is judged with others, [`set`](Self::set) gets the verdicts.
     ///
     /// # Errors
     ///
