@@ -110,6 +110,7 @@ const PROGRAMS: &[Program] = &[
     ("llvm-lit", "[--release 23] [NAME...]", "runs LLVM's own tests of our tools", lit::run),
     ("llvm-unpacked", "VERSION [DIRECTORY]", "fetches LLVM 23 or 24", unpacked::run),
     ("miri", "[--target TRIPLE] [CRATE...]", "runs tests under Miri", miri::run),
+    ("notices", "FILE", "writes the licences for the wheel of the Python module", notices::run),
     ("package", "[--list]", "packs the crates, and builds the packages", package::run),
     ("sizes", "", "prints the sizes of the tools", sizes::run),
     ("targets", "[NAME...]", "builds and tests for other systems", targets::run),
