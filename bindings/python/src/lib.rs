@@ -3,6 +3,8 @@
 //!
 //! No code here has a rule about device code of its own. `unsafe` is in code that the macros of `pyo3` generate.
 
+#![deny(unsafe_code)]
+
 mod answer;
 mod fault;
 mod image;

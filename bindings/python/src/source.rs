@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -21,6 +22,17 @@ pub(crate) struct Source {
     pub(crate) name: String,
     /// The copy of what has no path. It goes when this is dropped.
     copy: Option<NamedTempFile>,
+    /// The process that made it.
+    process: u32,
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        // A copy belongs to the process before a fork.
+        if let Some(copy) = self.copy.take().filter(|_| self.process != process::id()) {
+            let _ = copy.keep();
+        }
+    }
 }
 
 /// Bytes that are read from an open file at once.
@@ -60,7 +72,7 @@ impl Source {
         let name = path.display().to_string();
         // The tools read standard input under this name.
         let path = if path == Path::new("-") { Path::new(".").join(path) } else { path };
-        Ok(Arc::new(Source { path, name, copy: None }))
+        Ok(Arc::new(Source { path, name, copy: None, process: process::id() }))
     }
 
     /// Returns the source at a URL. Reading over the network is to be plugged in here.
@@ -96,7 +108,7 @@ impl Source {
     }
 
     fn of_copy(copy: NamedTempFile, name: String) -> Arc<Self> {
-        Arc::new(Source { path: copy.path().to_owned(), name, copy: Some(copy) })
+        Arc::new(Source { path: copy.path().to_owned(), name, copy: Some(copy), process: process::id() })
     }
 
     /// Returns a text in which a copy has the name that the program gave.
