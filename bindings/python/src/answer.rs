@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use device_select::{Device, FileSet, Support};
 use pyo3::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tool_answers::matching::{File, Matcher, Question, Read, Reporter, SOUGHT, SplitAnswer, Walk};
 use tool_answers::suggest;
 use tool_inputs::complaint::Complaint;
@@ -14,6 +14,7 @@ use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
 use tool_inputs::split_library::Host;
+use tool_kit::document::OfFile;
 use tool_kit::{input, report};
 
 use crate::fault::{Finding, not_a_gpu};
@@ -113,11 +114,7 @@ struct Collecting<'q> {
 
 impl Collecting<'_> {
     fn row(&mut self, file: &str, record: &impl serde::Serialize) -> io::Result<()> {
-        let mut row = json!({ "file": file });
-        let record = serde_json::to_value(record)?;
-        if let (Value::Object(row), Value::Object(record)) = (&mut row, record) {
-            row.extend(record);
-        }
+        let row = serde_json::to_value(OfFile { file, record })?;
         self.containers.push(row);
         Ok(())
     }

@@ -12,9 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use target_id::OffloadKind;
 use tool_answers::listing::Question;
-use tool_answers::row::{OfFile as RowOfFile, contents};
+use tool_answers::row::contents;
 use tool_answers::{kernels, suggest};
 use tool_inputs::limits::Limits;
+use tool_kit::document::OfFile as RowOfFile;
 use tool_kit::output::{Name, Outputs};
 use tool_kit::parallel::Threads;
 use tool_kit::permissions::NewPermissions;
@@ -195,7 +196,7 @@ impl Image {
 
     /// Returns the fields of the JSON that the tool prints.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &RowOfFile { file: &self.file(), row: &self.found.row })
+        to_python(py, &RowOfFile { file: &self.file(), record: &self.found.row })
     }
 
     /// Returns the kernels, as `offload kernels --json` prints them.

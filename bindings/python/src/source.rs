@@ -108,7 +108,12 @@ impl Source {
     }
 
     fn of_copy(copy: NamedTempFile, name: String) -> Arc<Self> {
-        Arc::new(Source { path: copy.path().to_owned(), name, copy: Some(copy), process: process::id() })
+        Arc::new(Source {
+            path: copy.path().to_owned(),
+            name,
+            copy: Some(copy),
+            process: process::id(),
+        })
     }
 
     /// Returns a text in which a copy has the name that the program gave.

@@ -52,16 +52,6 @@ impl Row {
     }
 }
 
-/// An image with the name of its file, which comes first.
-#[derive(Debug, Serialize)]
-pub struct OfFile<'a> {
-    /// The name of the file.
-    pub file: &'a str,
-    /// The image.
-    #[serde(flatten)]
-    pub row: &'a Row,
-}
-
 /// Returns the GPUs that an archive of machine code is for, if the image is one. A finding has the reason why it cannot be read.
 pub fn archive(image: &mut Image<'_, '_>) -> Option<Vec<String>> {
     image.sycl()?;
