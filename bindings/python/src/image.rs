@@ -22,7 +22,7 @@ use tool_kit::permissions::NewPermissions;
 
 use crate::fault::{Finding, not_a_gpu};
 use crate::look::{self, Asked, Event, Found, OfFile};
-use crate::source::Source;
+use crate::source::{self, Source};
 use crate::value::{of_json, to_python};
 use crate::work::{Cancel, Events, finish, wait_for};
 
@@ -246,6 +246,7 @@ impl Image {
                 Ok(Some(PyBytes::new(py, &bytes)))
             }
             Some(path) => {
+                source::check(&path)?;
                 let (source, asked) = (Arc::clone(&self.source), Arc::clone(&self.asked));
                 let found = Arc::clone(&self.found);
                 let work = move || {

@@ -66,9 +66,7 @@ impl Source {
     }
 
     fn of_path(path: PathBuf) -> PyResult<Arc<Self>> {
-        if path.as_os_str().is_empty() {
-            return Err(PyValueError::new_err("expected a path, found an empty text"));
-        }
+        check(&path)?;
         let name = path.display().to_string();
         // The tools read standard input under this name.
         let path = if path == Path::new("-") { Path::new(".").join(path) } else { path };
@@ -135,6 +133,16 @@ impl Source {
         let file = File::open(&self.path).ok()?;
         file.metadata().is_ok_and(|it| it.is_file()).then_some(file)
     }
+}
+
+/// Fails for a text that cannot be a path.
+pub(crate) fn check(path: &Path) -> PyResult<()> {
+    let fault = match path.as_os_str().as_encoded_bytes() {
+        [] => "expected a path, found an empty text",
+        bytes if bytes.contains(&0) => "expected a path, found a text with a null byte",
+        _ => return Ok(()),
+    };
+    Err(PyValueError::new_err(fault))
 }
 
 /// Returns whether a text is a URL that could be read.

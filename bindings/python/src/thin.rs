@@ -18,6 +18,7 @@ use tool_kit::report::{self, Message};
 
 use crate::fault::{Finding, not_a_gpu};
 use crate::image::limits;
+use crate::source;
 use crate::value::of_json;
 use crate::work::finish;
 
@@ -189,9 +190,10 @@ pub(crate) fn thin(
         (None, Some(drop)) if !drop.is_empty() => Rule::drop(wanted(drop)?),
         _ => return Err(PyValueError::new_err("expected one of keep and drop, a list of GPUs")),
     };
-    if [&source, &output].iter().any(|path| path.as_os_str().is_empty() || path.as_os_str() == "-")
-    {
-        return Err(PyValueError::new_err("expected the paths of files"));
+    source::check(&source)?;
+    source::check(&output)?;
+    if [&source, &output].iter().any(|path| path.as_os_str() == "-") {
+        return Err(PyValueError::new_err("expected the path of a file, found '-'"));
     }
     let permits = Permits {
         is_environment: false,
