@@ -27,7 +27,7 @@ def main() -> int:
                 continue
             print(f"{wheel}: {gpu}: {answer.verdict}")
             if not answer:
-                print(answer.reason or "no device code", file=sys.stderr)
+                print(answer.reason, file=sys.stderr)
                 status = 1
     return status
 

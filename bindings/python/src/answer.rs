@@ -67,13 +67,17 @@ impl Answer {
         self.verdict.as_str()
     }
 
-    /// The reasons, one line for each verdict.
+    /// The reasons, one line for each verdict; without one the reason why there is none.
     #[getter]
     fn reason(&self) -> String {
         let one = |verdict: &Verdict| match self.verdicts.len() {
             1 => verdict.reason.clone(),
             _ => format!("{}: {}", verdict.file, verdict.reason),
         };
+        if self.verdicts.is_empty() {
+            let nothing = self.findings.iter().find(|one| one.is_error());
+            return nothing.map_or_else(String::new, |one| one.message.clone());
+        }
         self.verdicts.iter().map(one).collect::<Vec<_>>().join("\n")
     }
 

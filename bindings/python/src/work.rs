@@ -28,10 +28,7 @@ pub(crate) struct Cancel(Arc<AtomicBool>);
 impl Cancel {
     /// Fails if nobody waits any more.
     pub(crate) fn check(&self) -> io::Result<()> {
-        match self.0.load(Ordering::Relaxed) {
-            true => Err(io::Error::other("interrupted")),
-            false => Ok(()),
-        }
+        if self.0.load(Ordering::Relaxed) { Err(io::Error::other("interrupted")) } else { Ok(()) }
     }
 }
 

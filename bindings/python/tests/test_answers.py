@@ -26,7 +26,8 @@ def test_answers_about_packages(hip: Path, tmp_path: Path) -> None:
     assert no.verdict == "no" and "gfx1031" in no.reason and not no
     assert offload.match(wheel.read_bytes(), "gfx1100").verdicts[0].file == "<bytes>"
     empty = zipped(tmp_path / "bar-1.0-py3-none-any.whl", {"bar/a.txt": b"text"})
-    assert offload.match(empty, "gfx1100").verdict == "no"
+    nothing = offload.match(empty, "gfx1100")
+    assert nothing.verdict == "no" and nothing.reason == "no code for these GPUs in 1 member"
 
 
 def test_questions_that_have_no_answer(hip: Path, tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ class Answer:
         """The worst of all verdicts; ``no`` for a source without device code."""
     @property
     def reason(self) -> str:
-        """The reasons, one line for each verdict."""
+        """The reasons, one line for each verdict; without one the reason why there is none."""
     @property
     def verdicts(self) -> list[Verdict]: ...
     @property
