@@ -134,9 +134,9 @@ impl Reporter for Collecting<'_> {
 
     fn rows(&mut self, name: &str, file: &File) -> io::Result<()> {
         let Some(question) = self.question else { return Ok(()) };
-        for n in 0..file.units.len() {
+        for n in 0..file.read.units.len() {
             for (gpu, answers) in question.gpus.iter().zip(&file.answers) {
-                if let Some(record) = answers.record(&file.units, gpu, n) {
+                if let Some(record) = answers.record(&file.read.units, gpu, n) {
                     self.row(name, &record)?;
                 }
             }
@@ -145,20 +145,29 @@ impl Reporter for Collecting<'_> {
     }
 
     fn file(&mut self, input: &Input, file: &File, is_judged_later: bool) -> io::Result<()> {
-        let Some(question) = self.question.filter(|_| !is_judged_later && !file.units.is_empty())
+        let Some(question) =
+            self.question.filter(|_| !is_judged_later && !file.read.units.is_empty())
         else {
             return Ok(());
         };
         for (n, answers) in file.asked(question, input) {
             if let Some(gpu) = question.gpus.get(n) {
-                let text = answers.conclusion(&file.units, gpu).text;
+                let text = answers.conclusion(&file.read.units, gpu).text;
                 self.verdicts.push((input.name().to_owned(), answers.support(), text));
             }
         }
         Ok(())
     }
 
-    fn set(&mut self, set: &FileSet) -> io::Result<()> {
+    fn variants(
+        &mut self,
+        (wheel, _, best, text): (&str, &Device, Support, String),
+    ) -> io::Result<()> {
+        self.verdicts.push((wheel.to_owned(), best, text));
+        Ok(())
+    }
+
+    fn set(&mut self, set: &FileSet, _: bool) -> io::Result<()> {
         let answers = set.answers().into_iter();
         self.verdicts
             .extend(answers.map(|one| (one.name.to_owned(), one.support, one.conclusion.text)));

@@ -11,11 +11,14 @@ use device_select::{Device, PtxJit, Runtime, Software, Version};
 
 use crate::suggest;
 pub(crate) use printer::{Printer, Style};
-use tool_answers::matching::{Matcher, Question, Read, SOUGHT, Walk};
+use tool_answers::matching::{Matcher, Question, Read, SOUGHT};
+use tool_inputs::complaint::violation;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_inputs::native::Installed;
 use tool_inputs::package::HEADS;
+use tool_inputs::units::Walk;
+use tool_inputs::variants;
 use tool_kit::arguments::usage;
 use tool_kit::document::{Document, Shape};
 use tool_kit::format::JudgeFormat;
@@ -142,6 +145,15 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let printer = Printer::new(&question, style, &mut document);
     let (looked, fails) = answer(&question, &args.files, printer)?;
+    for one in variants::distributions_in(&args.files) {
+        for one in variants::judge_installed(&one, &question.gpus, None).into_iter().map(violation)
+        {
+            if style == Style::Text {
+                report::warning(&format_args!("{}: {}", one.file, one.message));
+            }
+            document.finding(one)?;
+        }
+    }
     let outcome = document.looked(looked, true)?;
     document.end(if fails { Outcome::Faults } else { outcome })
 }
@@ -155,7 +167,9 @@ pub(crate) fn answer(
     let inputs = Inputs::find(files).seeking(SOUGHT);
     let mut matcher = Matcher::new(question, &inputs, printer);
     let read = |file: &Input, threads| {
-        Read::of(question, file, |file| Walk::through(question, file, threads))
+        Read::of(question, file, |file| {
+            Walk::through(file, (question.check, question.limits), threads)
+        })
     };
     let looked = inputs.look((question.limits, HEADS), "matching", read, |input, read| {
         matcher.take(input, read)

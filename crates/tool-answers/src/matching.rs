@@ -1,13 +1,12 @@
 //! Answers about GPUs: the image that each container gives one, and the verdicts about files, packages and directories.
 
 mod together;
-mod walk;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use device_select::{Device, FileSet, PackAnswer, Runtime, Selection, Support, Unit, Vendor};
+use device_select::{Device, FileSet, PackAnswer, Runtime, Selection, Support, Vendor};
 use fat_object::{FileFormat, Summary};
 
 use together::Together;
@@ -16,10 +15,9 @@ use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, nothing};
 use tool_inputs::limits::Limits;
 use tool_inputs::split_library::Host;
+use tool_inputs::units::{FileUnits, Walk};
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
-use tool_kit::report;
-pub use walk::Walk;
 
 /// The words for what is looked for.
 pub const SOUGHT: &str = "code for these GPUs";
@@ -110,11 +108,8 @@ impl Read {
 /// A file and what becomes of its units.
 #[derive(Debug)]
 pub struct File {
-    /// Its format and size.
-    pub summary: Summary,
-    errors: usize,
-    /// Its units, in file order.
-    pub units: Vec<Unit>,
+    /// Its units, and what is wrong with it.
+    pub read: FileUnits,
     /// One for each GPU of the question.
     pub answers: Vec<Selection>,
 }
@@ -126,61 +121,22 @@ impl File {
         file: &Input,
         threads: Threads,
     ) -> (Option<File>, Vec<Complaint>) {
-        File::of(question, file, Walk::through(question, file, threads))
+        File::of(question, file, Walk::through(file, (question.check, question.limits), threads))
     }
 
     /// Completes what a walk found.
     fn of(
         question: &Question<'_>,
         file: &Input,
-        (mut walk, walked): (Walk<'_>, io::Result<Summary>),
+        walked: (Walk<'_>, io::Result<Summary>),
     ) -> (Option<File>, Vec<Complaint>) {
-        let &Question { ref gpus, kinds, limits, .. } = question;
-        let name = file.name();
-        let mut complaints = std::mem::take(&mut walk.complaints);
-        let summary = match walked {
-            Ok(summary) => summary,
-            Err(reason) => {
-                complaints.push(Complaint::error(name, "file/error", report::reason(&reason)));
-                return (None, complaints);
-            }
-        };
-        let mut errors = walk.errors;
-        let registrable = std::mem::take(&mut walk.registrable);
-        let mut units = walk.collector.finish();
-        let registration = file.with_reader(limits.max_input, |reader| {
-            registrable.registration(summary.format, reader)
+        let (read, complaints) = FileUnits::of(file, (question.kinds, question.limits), walked);
+        let file = read.map(|read| {
+            let gpus = question.gpus.iter();
+            let answers = gpus.map(|gpu| device_select::select(&read.units, gpu)).collect();
+            File { read, answers }
         });
-        match registration {
-            Ok(registration) => {
-                let faults = registration.faults();
-                errors += faults.len();
-                let error = |fault: String| Complaint::error(name, "verify/registration", fault);
-                complaints.extend(faults.into_iter().map(error));
-                for unit in &mut units {
-                    if unit.offset().is_some_and(|at| registration.loses(at)) {
-                        unit.set_lost();
-                    }
-                }
-            }
-            Err(reason) => {
-                complaints.push(Complaint::error(name, "file/error", report::reason(&reason)));
-            }
-        }
-        units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
-        if units.is_empty() && errors == 0 {
-            let (code, why) = match (summary.images, summary.no_images()) {
-                (0, Ok(why)) => ("targets/nothing", why),
-                (0, Err(why)) => ("file/unknown", why),
-                (images, _) => {
-                    let why = format!("none of its {images} images is of the given kind");
-                    ("targets/nothing", why)
-                }
-            };
-            complaints.push(Complaint::error(name, code, why));
-        }
-        let answers = gpus.iter().map(|gpu| device_select::select(&units, gpu)).collect();
-        (Some(File { summary, errors, units, answers }), complaints)
+        (file, complaints)
     }
 
     /// Returns what came of a file; an error if nothing is worth a word.
@@ -188,8 +144,8 @@ impl File {
         let question = together.question;
         let Some(file) = file else { return Ok(Seen::Faults) };
         let mut asked = file.asked(question, input).map(|(_, answers)| answers).peekable();
-        if !input.is_named() && file.errors == 0 && asked.peek().is_none() {
-            return Err(nothing(&file.summary));
+        if !input.is_named() && !file.is_damaged() && asked.peek().is_none() {
+            return Err(nothing(&file.read.summary));
         }
         let fails = |answers: &Selection| question.fails(answers.support());
         let is_alone = !together.is_about(input);
@@ -198,7 +154,7 @@ impl File {
 
     /// Adds it to others, under a name.
     pub fn add_to(&self, set: &mut FileSet, name: &str, question: &Question<'_>, input: &Input) {
-        set.add(name, &self.units, self.asked(question, input));
+        set.add(name, &self.read.units, self.asked(question, input));
     }
 
     /// Returns the numbers of the GPUs that the file is to have code for, with the answers. Directories have files for GPUs of several
@@ -208,20 +164,11 @@ impl File {
         question: &'a Question<'_>,
         input: &'a Input,
     ) -> impl Iterator<Item = (usize, &'a Selection)> {
-        self.asked_of(&self.answers, question, input)
-    }
-
-    fn asked_of<'a>(
-        &'a self,
-        answers: &'a [Selection],
-        question: &'a Question<'_>,
-        input: &'a Input,
-    ) -> impl Iterator<Item = (usize, &'a Selection)> {
-        let is_pack = self.summary.format == FileFormat::Kpack;
-        let gpus = question.gpus.iter().zip(answers).enumerate();
+        let is_pack = self.read.summary.format == FileFormat::Kpack;
+        let gpus = question.gpus.iter().zip(&self.answers).enumerate();
         let asked = gpus.filter(move |(_, (gpu, answers))| {
             input.is_named()
-                || answers.concerns(&self.units, gpu)
+                || answers.concerns(&self.read.units, gpu)
                     && (!is_pack
                         || input.package().is_some()
                         || answers.support() < Support::Unknown)
@@ -231,24 +178,17 @@ impl File {
 
     /// Returns whether it is a kernel pack in a package, and in order.
     fn is_pack_in(&self, input: &Input) -> bool {
-        let is_pack = self.summary.format == FileFormat::Kpack;
+        let is_pack = self.read.summary.format == FileFormat::Kpack;
         is_pack && input.is_in_package() && !input.is_named() && !self.is_damaged()
-    }
-
-    /// Adds it to others under its name, for the GPUs of another question than the one it was read for.
-    pub fn judge_in(&self, set: &mut FileSet, question: &Question<'_>, input: &Input) {
-        let gpus = question.gpus.iter();
-        let answers: Vec<_> = gpus.map(|gpu| device_select::select(&self.units, gpu)).collect();
-        set.add(input.name(), &self.units, self.asked_of(&answers, question, input));
     }
 
     /// Returns whether something is wrong with its containers.
     pub fn is_damaged(&self) -> bool {
-        self.errors > 0
+        self.read.is_damaged()
     }
 
     /// Returns whether there is device code, and nothing is wrong with its containers.
     fn is_sound(&self) -> bool {
-        !self.is_damaged() && !self.units.is_empty()
+        !self.is_damaged() && !self.read.units.is_empty()
     }
 }

@@ -24,6 +24,7 @@ mod split;
 mod thinning;
 mod trial;
 mod unpacked;
+mod variant;
 mod wishes;
 mod words;
 
@@ -39,5 +40,6 @@ pub use short_report::ShortReport;
 pub use split::{DeviceWheel, Pack, Packs, SplitMember, WheelParts, WheelSplit, plan};
 pub use thinning::{Permits, Thinning};
 pub use trial::Trial;
+pub use variant::write_variant;
 pub use wishes::Wishes;
 pub use words::{CODES, describe_host, of_plan, unclear};

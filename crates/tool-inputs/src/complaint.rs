@@ -3,6 +3,7 @@
 use std::io;
 
 use fat_object::{ErrorKind, Severity, Summary};
+use offload_check::Violation;
 use tool_kit::document::{About, Document};
 use tool_kit::finding::{Finding, Level};
 use tool_kit::report::{self, error, note, warning};
@@ -134,4 +135,13 @@ pub fn code(kind: ErrorKind) -> &'static str {
         ErrorKind::Io => "file/error",
         _ => "verify/malformed",
     }
+}
+
+/// Returns the finding of a document for a violation of a policy, or of a declaration.
+pub fn violation(one: Violation) -> Finding {
+    let level = match one.level {
+        offload_check::Level::Warning => Level::Warning,
+        offload_check::Level::Error => Level::Error,
+    };
+    Finding::error(one.code, &one.file, one.message).with_level(level).with_help(one.help)
 }

@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device_select::{Alternatives, FileSet, PackSet, Vendor};
+use device_select::{Alternatives, Device, FileSet, PackSet, Support, Vendor};
 use kpack::Toc;
+use offload_check::VariantAnswers;
 
 use super::{File, Question, Read, SplitAnswer};
 use tool_inputs::complaint::Complaint;
@@ -44,12 +45,20 @@ pub trait Reporter {
     /// Errors of printing.
     fn file(&mut self, input: &Input, file: &File, is_judged_later: bool) -> io::Result<()>;
 
-    /// Takes the answers about files that are judged together.
+    /// Takes the answers about files that are judged together. `is_variant` is `true` for one of several variants of a wheel: it need
+    /// not have code for all GPUs.
     ///
     /// # Errors
     ///
     /// Errors of printing.
-    fn set(&mut self, set: &FileSet) -> io::Result<()>;
+    fn set(&mut self, set: &FileSet, is_variant: bool) -> io::Result<()>;
+
+    /// Takes the answer about the variants of a wheel.
+    ///
+    /// # Errors
+    ///
+    /// Errors of printing.
+    fn variants(&mut self, answer: (&str, &Device, Support, String)) -> io::Result<()>;
 
     /// Takes the answers about a library whose device code is in kernel packs.
     ///
@@ -105,8 +114,8 @@ impl<'q, R: Reporter> Matcher<'q, R> {
                 return Ok(Seen::Well);
             }
         };
-        if let Some(done) = together.end_others(input) {
-            reporter.set(&done)?;
+        if let Some(done) = together.package.take_if(|done| input.package() != Some(done.name())) {
+            together.end_package(&done, reporter)?;
         }
         let seen = match File::seen(together, input, file.as_ref()) {
             Ok(seen) => seen,
@@ -144,6 +153,7 @@ pub(super) struct Together<'q> {
     /// The split libraries and the kernel packs in packages.
     split: PackSet<Host>,
     packs: Vec<PackFile>,
+    variants: VariantAnswers,
     fails: bool,
 }
 
@@ -163,7 +173,10 @@ impl<'q> Together<'q> {
         let several = Alternatives::of(found.map(Input::name));
         let alternatives = FileSet::new(question.gpus.clone());
         let (split, packs) = (PackSet::default(), Vec::new());
-        Together { question, several, package: None, alternatives, split, packs, fails: false }
+        let names = inputs.files().iter().map(Input::name);
+        let variants = VariantAnswers::of(names, &question.gpus);
+        let (package, fails) = (None, false);
+        Together { question, several, package, alternatives, split, packs, variants, fails }
     }
 
     /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
@@ -171,11 +184,11 @@ impl<'q> Together<'q> {
         input.package().is_some() || !input.is_named() && self.several.has(input.name())
     }
 
-    /// Ends the package before this file.
-    fn end_others(&mut self, input: &Input) -> Option<FileSet> {
-        let done = self.package.take_if(|done| input.package() != Some(done.name()))?;
-        self.fails |= self.question.fails(done.worst());
-        Some(done)
+    /// Ends a package.
+    fn end_package(&mut self, set: &FileSet, reporter: &mut impl Reporter) -> io::Result<()> {
+        let is_variant = self.variants.take(set);
+        self.fails |= !is_variant && self.question.fails(set.worst());
+        reporter.set(set, is_variant)
     }
 
     /// Returns whether a file is one of these, and adds it.
@@ -194,11 +207,15 @@ impl<'q> Together<'q> {
     }
 
     /// Ends all; returns whether an answer is one for exit status 1.
-    fn end(self, reporter: &mut impl Reporter) -> io::Result<bool> {
-        let mut fails = self.fails;
-        for set in self.package.iter().chain([&self.alternatives]) {
-            fails |= self.question.fails(set.worst());
-            reporter.set(set)?;
+    fn end(mut self, reporter: &mut impl Reporter) -> io::Result<bool> {
+        if let Some(done) = self.package.take() {
+            self.end_package(&done, reporter)?;
+        }
+        let mut fails = self.fails | self.question.fails(self.alternatives.worst());
+        reporter.set(&self.alternatives, false)?;
+        for answer in self.variants.all() {
+            fails |= self.question.fails(answer.2);
+            reporter.variants(answer)?;
         }
         for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
             for (name, answer) in self.split.answers(gpu) {
@@ -225,7 +242,7 @@ impl<'q> Together<'q> {
         }
         for (_, set) in &alone {
             fails |= self.question.fails(set.worst());
-            reporter.set(set)?;
+            reporter.set(set, false)?;
         }
         Ok(fails)
     }
