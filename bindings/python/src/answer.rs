@@ -7,13 +7,14 @@ use std::sync::Arc;
 use device_select::{Device, FileSet, Support};
 use pyo3::prelude::*;
 use serde_json::Value;
-use tool_answers::matching::{File, Matcher, Question, Read, Reporter, SOUGHT, SplitAnswer, Walk};
+use tool_answers::matching::{File, Matcher, Question, Read, Reporter, SOUGHT, SplitAnswer};
 use tool_answers::suggest;
 use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
 use tool_inputs::split_library::Host;
+use tool_inputs::units::Walk;
 use tool_kit::document::OfFile;
 use tool_kit::{input, report};
 
@@ -207,7 +208,7 @@ fn ask(
         let collecting = Collecting { question: Some(&question), ..Collecting::default() };
         let mut matcher = Matcher::new(&question, &inputs, collecting);
         let read = |file: &Input, threads| {
-            Read::of(&question, file, |file| Walk::through(&question, file, threads))
+            Read::of(&question, file, |file| Walk::through(file, (check, limits), threads))
         };
         let looked = inputs.look((limits, HEADS), "matching", read, |input, read| {
             cancel.check()?;
