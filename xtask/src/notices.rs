@@ -1,26 +1,52 @@
 //! Texts of the licences of everything that is linked in, from the sources that were compiled; equal ones once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
 use crate::files;
 use crate::json::{is_null, items, parse, text};
-use crate::process::{Result, command, read};
+use crate::process::{Result, Stop, command, read};
+use crate::workspace::Workspace;
 
 /// Something with licences: its title, its directory, and its files with texts.
 type Part = (String, PathBuf, Vec<PathBuf>);
 
-/// Returns all texts for a target.
+/// The manifest of a workspace, and the packages in it that are linked.
+type Linked = (&'static str, &'static str);
+
+const TOOLS: Linked = ("Cargo.toml", "-p offload-cli -p offload-drop-ins");
+const MODULE: Linked = ("bindings/Cargo.toml", "-p offload-python");
+
+/// Writes the texts for the wheel of the Python module and the tool.
+pub(crate) fn run(_: &Workspace, arguments: &[String]) -> Result {
+    let [path] = arguments else { return Err(Stop::Misused("expected FILE".to_owned())) };
+    let version = read(command("rustc -vV"))?;
+    let triple = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(fs::write(path, of(triple.unwrap_or_default(), &[TOOLS, MODULE])?)?)
+}
+
+/// Returns all texts of the tools for a target.
 pub(crate) fn all(triple: &str) -> Result<String> {
-    let metadata = "cargo metadata --locked --format-version 1 --filter-platform";
-    let metadata = parse("cargo metadata", &read(command(metadata).arg(triple))?)?;
-    let tree = "cargo tree --locked -p offload-cli -p offload-drop-ins -e normal --prefix none -f {p} --target";
-    let linked = read(command(tree).arg(triple))?;
+    of(triple, &[TOOLS])
+}
+
+fn of(triple: &str, all: &[Linked]) -> Result<String> {
     let sysroot = read(command("rustc --print sysroot"))?;
     let mut parts = vec![standard_library(Path::new(sysroot.trim_end()))];
-    parts.extend(packages(&metadata, &linked)?);
+    for (manifest, names) in all {
+        let metadata = "cargo metadata --locked --format-version 1 --filter-platform";
+        let of = ["--manifest-path", *manifest];
+        let metadata = read(command(metadata).arg(triple).args(of))?;
+        let metadata = parse("cargo metadata", &metadata)?;
+        let tree = format!("cargo tree --locked {names} -e normal --prefix none -f {{p}} --target");
+        let linked = read(command(&tree).arg(triple).args(of))?;
+        parts.extend(packages(&metadata, &linked)?);
+    }
+    let mut titles = HashSet::new();
+    parts.retain(|(title, _, _)| titles.insert(title.clone()));
     let mut text = joined(&parts)?;
     let musl = Path::new("/usr/share/doc/musl-tools/copyright");
     if triple.ends_with("musl") && musl.exists() {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::ci::Ci;
 use crate::llvm::need_llvm;
-use crate::machine::{need, variable};
+use crate::machine::{cargo_tool, need, variable};
 use crate::process::{Result, command, run};
 
 /// Published packages beside the same files unpacked; thinned, checked, and installed by pip and uv.
@@ -84,6 +84,17 @@ pub(crate) fn report(ci: &mut Ci) -> Result {
     let what =
         "pages in Chromium: Playwright or a package cannot be downloaded, or there is no pip";
     ci.may_lack(what, end)
+}
+
+/// The wheel of the Python module, its tests, and its rows of published wheels beside those of the tool.
+pub(crate) fn bindings_python(ci: &mut Ci) -> Result {
+    need("cc python3", "gcc python3-venv")?;
+    run(command("cargo build --release --quiet --locked -p offload-cli --bin offload"))?;
+    cargo_tool("cargo-deny")?;
+    let deny = "cargo deny --manifest-path bindings/Cargo.toml check --config deny.toml";
+    run(command(deny).args(["bans", "licenses", "sources"]))?;
+    let end = run(command(".ci/bindings-python").arg(ci.workspace.target.join("release")));
+    ci.may_lack("the Python module: packages or wheels cannot be downloaded", end)
 }
 
 /// Kernels of published libraries beside llvm-readobj and spirv-dis.

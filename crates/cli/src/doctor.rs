@@ -9,8 +9,8 @@ use fat_object::{Severity, is_named_for_code};
 use gpu_packages::{TreeFault, normalized_name};
 use serde::Serialize;
 
-use crate::match_gpu::{File, Question};
 use crate::suggest;
+use tool_answers::matching::{File, Question};
 use tool_inputs::complaint::violation;
 use tool_inputs::environment::{self, Distribution};
 use tool_inputs::limits::Limits;

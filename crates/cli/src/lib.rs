@@ -32,10 +32,11 @@ mod report;
 mod select;
 mod shrink;
 mod size;
-mod suggest;
 mod thin;
 mod unbundle;
 mod variant;
 mod verify;
 mod why;
 mod wrap;
+
+use tool_answers::suggest;

@@ -3,19 +3,18 @@
 mod by_package;
 mod names;
 mod needs;
-mod row;
 mod same;
 mod view;
 
 use std::io;
 use std::path::PathBuf;
 
-use device_select::{ImageFilter, PassedOver, SplitLibrary};
-use fat_object::{Container, Finding, Image, Summary, Visitor};
+use fat_object::{Container, Image};
 
 use crate::select::Selection;
-use row::{Hashed, Key};
-use tool_inputs::complaint::{self, Complaint};
+use tool_answers::listing::{Listed, Question, Sink};
+use tool_answers::row::Row;
+use tool_inputs::complaint;
 use tool_inputs::headings::Headings;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
@@ -27,7 +26,7 @@ use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::style::{COLUMN, HEADING, Out, separate, show};
 use tool_kit::{Outcome, style};
-use view::{Item, Totals};
+use view::{Item, Key, Totals};
 pub(crate) use view::{format_text, heading};
 
 /// List every device image in any file: kind, triple, target, size
@@ -148,6 +147,12 @@ enum Shows {
 }
 
 impl Args {
+    fn question(&self) -> Question {
+        let &Args { formats, check, hash, same, needs, .. } = self;
+        let (filter, limits) = (self.selection.filter(), self.limits.clone());
+        Question { filter, limits, formats, check, hash, same, needs }
+    }
+
     fn shows(&self, images: usize) -> Shows {
         let unasked = !(self.rows || self.hash || self.formats || self.check || self.same);
         match (self.tree, self.totals) {
@@ -166,7 +171,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if args.names {
         return names::run(args);
     }
-    let filter = args.selection.filter();
+    let question = args.question();
     let mut document = Document::start(args.format.get(), &SHAPE)?;
     let mut out = style::stdout();
     let mut all = Totals::of_several();
@@ -175,10 +180,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut blocks = 0;
     let mut names = Headings::new();
     let inputs = Inputs::find_online(&args.files, args.network);
-    let list = |file: &Input, threads| list(args, &filter, file, threads);
+    let list = |file: &Input, threads| list(&question, file, threads);
     let limits = (&args.limits, HEADS);
-    let looked = inputs.look(limits, "listing", list, |file, (listing, summary)| {
-        if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
+    let looked = inputs.look(limits, "listing", list, |file, listing| {
+        let summary = &listing.listed.summary;
+        if let Some(seen) = file.passed_over(!listing.is_empty(), summary) {
             return Ok(seen);
         }
         let images = listing.sorted(args.sort);
@@ -196,7 +202,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 own.add(size, &images);
             } else {
                 separate(&mut out, &mut blocks)?;
-                if let Ok(summary) = &summary {
+                if let Ok(summary) = summary {
                     let name = names.name(&mut out, file)?;
                     heading(&mut out, &name, summary)?;
                 }
@@ -211,7 +217,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             // Keep what is printed and what is complained about in order on a shared terminal.
             out.flush()?;
         }
-        Ok(Seen::faults(complain(&mut document, file, &listing, &summary, &filter)?))
+        Ok(Seen::faults(complain(&mut document, file, &question, &listing)?))
     })?;
     if let Some(last) = group {
         print_group(&mut out, args, &last, &mut blocks)?;
@@ -257,7 +263,7 @@ fn print(
     out: &mut Out<'_>,
     args: &Args,
     listing: &Listing,
-    images: &[&Hashed],
+    images: &[&Row],
     totals: &Totals,
 ) -> io::Result<()> {
     let shows = args.shows(images.len());
@@ -279,113 +285,61 @@ fn print(
 fn complain(
     document: &mut Document,
     input: &Input,
+    question: &Question,
     listing: &Listing,
-    summary: &io::Result<Summary>,
-    filter: &ImageFilter,
 ) -> io::Result<bool> {
-    complaint::report(document, input.name(), &listing.complaints, summary, |summary| {
-        match (input.split_host(), listing.is_empty()) {
-            (Some(host), true) => Some(Ok(host.describe())),
-            (Some(host), false) => {
-                Some(Ok(format!("{}; no loader takes the images of this file", host.describe())))
-            }
-            (None, true) => Some(nothing(summary, filter, &listing.passed)),
-            (None, false) => None,
-        }
+    let Listed { images, passed, complaints, summary } = &listing.listed;
+    complaint::report(document, input.name(), complaints, summary, |summary| {
+        question.why_nothing(input, (*images, passed), summary)
     })
 }
 
-/// Returns the reason for an empty listing: an error if the file was not understood.
-fn nothing(summary: &Summary, filter: &ImageFilter, passed: &PassedOver) -> Result<String, String> {
-    if summary.images > 0 && !filter.is_everything() {
-        let (images, condition) = (summary.images, filter.condition());
-        let (has, advice) = (passed.listed(), filter.advice(passed));
-        return Ok(format!("none of its {images} images {condition}{has}{advice}"));
-    }
-    summary.no_images()
-}
-
-fn list(
-    args: &Args,
-    filter: &ImageFilter,
-    file: &Input,
-    threads: Threads,
-) -> (Listing, io::Result<Summary>) {
-    let mut lister = Lister { args, filter, file, depth: 0, listing: Listing::default() };
-    let reads = args.formats || args.hash || args.check || args.same || args.needs;
-    let options = args.limits.options();
-    let options = options.with_tables_only(!reads).with_check_compressed(args.check || args.needs);
-    let summary = file.walk(&args.limits, &options, threads, &mut lister);
-    (lister.listing, summary)
+fn list(question: &Question, file: &Input, threads: Threads) -> Listing {
+    let mut tree = Tree::default();
+    let listed = question.list(file, threads, &mut tree);
+    Listing { items: tree.items, listed }
 }
 
 /// The images of one file that are meant.
-#[derive(Default)]
 struct Listing {
     items: Vec<Item>,
-    passed: PassedOver,
-    complaints: Vec<Complaint>,
+    listed: Listed,
 }
 
 impl Listing {
-    fn sorted(&self, key: Key) -> Vec<&Hashed> {
+    fn sorted(&self, key: Key) -> Vec<&Row> {
         let mut images: Vec<_> = self.items.iter().filter_map(Item::as_image).collect();
         key.sort(&mut images);
         images
     }
 
     fn is_empty(&self) -> bool {
-        !self.items.iter().any(|item| item.as_image().is_some())
+        self.listed.images == 0
     }
 }
 
-/// Collects the images of one file.
-struct Lister<'a> {
-    args: &'a Args,
-    filter: &'a ImageFilter,
-    file: &'a Input,
+/// Collects the images of one file with their containers.
+#[derive(Default)]
+struct Tree {
     depth: usize,
-    listing: Listing,
+    items: Vec<Item>,
 }
 
-impl Visitor for Lister<'_> {
-    fn enter(&mut self, container: &Container) -> io::Result<()> {
-        self.listing.items.push(Item::container(self.depth, container));
+impl Sink for Tree {
+    fn enter(&mut self, container: &Container) {
+        self.items.push(Item::container(self.depth, container));
         self.depth += 1;
+    }
+
+    fn image(&mut self, row: Row, _: &mut Image<'_, '_>) -> io::Result<()> {
+        self.items.push(Item::image(self.depth, row));
         Ok(())
     }
 
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        if self.filter.includes(image) {
-            let hash = if self.args.hash { row::hash(image)? } else { None };
-            let same = if self.args.same { same::hash(image)? } else { None };
-            let archive = row::archive(image);
-            let needs = self.args.needs.then(|| device_select::needs(image));
-            let listed = image.info().clone();
-            let image = Hashed { listed, hash, same, archive, needs };
-            self.listing.items.push(Item::image(self.depth, image));
-        } else {
-            self.listing.passed.add(image);
-        }
-        Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.listing.complaints.push(Complaint::new(self.file.name(), finding));
-        Ok(())
-    }
-
-    fn leave(&mut self) -> io::Result<()> {
+    fn leave(&mut self) {
         self.depth -= 1;
         // A container in which nothing was listed is not worth a line.
-        if self
-            .listing
-            .items
-            .last()
-            .is_some_and(|item| item.as_image().is_none() && item.depth >= self.depth)
-        {
-            self.listing.items.pop();
-        }
-        Ok(())
+        let is_bare = |item: &Item| item.as_image().is_none() && item.depth >= self.depth;
+        self.items.pop_if(|item| is_bare(item));
     }
 }

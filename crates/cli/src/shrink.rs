@@ -7,8 +7,8 @@ use device_select::{Device, Rule, Wanted};
 use fat_object::is_named_for_code;
 
 use crate::suggest;
-use crate::thin::{Permits, Thinning};
 use tool_edits::{Options, ShortReport, Uneditable};
+use tool_edits::{Permits, Thinning};
 use tool_inputs::limits::Limits;
 use tool_kit::destination::is_directory;
 use tool_kit::directory::Held;

@@ -53,6 +53,14 @@ impl<'a> From<&'a ImageInfo> for Code<'a> {
     }
 }
 
+impl Vendor {
+    /// Returns the vendor whose runtimes load an image, if its container shows it.
+    #[must_use]
+    pub fn of_image(image: &ImageInfo) -> Option<Vendor> {
+        Code::from(image).vendor()
+    }
+}
+
 /// Returns whether an entry of an offload binary describes others: a SYCLBIN of version 2 has such roles (intel/llvm, SYCLBIN design
 /// document).
 pub(crate) fn is_metadata(image: &ImageInfo) -> bool {

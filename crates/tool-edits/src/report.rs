@@ -169,6 +169,11 @@ struct ContainerRow {
 }
 
 impl FileRow {
+    /// Returns the sizes before and after, in bytes; `None` for a part of another file.
+    pub fn sizes(&self) -> Option<[u64; 2]> {
+        (!self.about.is_part()).then_some([self.size_before, self.size_after])
+    }
+
     /// Returns the row of an edited file, with sums by a rule, and what stays although the rule drops it, if there is one.
     pub(crate) fn new(
         (file, output): (&str, &Path),

@@ -19,24 +19,37 @@ pub fn report(
 ) -> io::Result<bool> {
     report_all(document, complaints)?;
     document.about(file, || summary.as_ref().ok().map(about));
-    let why = match summary {
-        Err(reason) => Some(Err(report::reason(reason))),
-        Ok(_) if complaints.iter().any(|one| one.severity == Severity::Error) => return Ok(true),
-        Ok(summary) => why(summary),
-    };
-    match &why {
-        Some(Err(why)) => {
-            if !document.is_silent() {
-                error(&format_args!("{file}: {why}"));
-            }
-            let code = if summary.is_ok() { "file/unknown" } else { "file/error" };
-            document.finding(Finding::error(code, file, why))?;
+    let has_errors = complaints.iter().any(|one| one.severity == Severity::Error);
+    match last(file, complaints, summary, why) {
+        Some(Err(complaint)) => {
+            report_all(document, &[complaint])?;
+            Ok(true)
         }
-        Some(Ok(_)) if document.is_silent() => {}
-        Some(Ok(why)) => note(&format_args!("{file}: {why}")),
-        None => {}
+        Some(Ok(why)) => {
+            if !document.is_silent() {
+                note(&format_args!("{file}: {why}"));
+            }
+            Ok(false)
+        }
+        None => Ok(has_errors),
     }
-    Ok(why.is_some_and(|why| why.is_err()))
+}
+
+/// Returns what is to be said about a file after its complaints: why it could not be read, or why nothing is shown of it, if
+/// that is an error; else a note.
+pub fn last(
+    file: &str,
+    complaints: &[Complaint],
+    summary: &io::Result<Summary>,
+    why: impl FnOnce(&Summary) -> Option<Result<String, String>>,
+) -> Option<Result<String, Complaint>> {
+    match summary {
+        Err(reason) => Some(Err(Complaint::error(file, "file/error", report::reason(reason)))),
+        Ok(_) if complaints.iter().any(|one| one.severity == Severity::Error) => None,
+        Ok(summary) => {
+            Some(why(summary)?.map_err(|why| Complaint::error(file, "file/unknown", why)))
+        }
+    }
 }
 
 /// Reports findings of a walk.
@@ -62,6 +75,8 @@ pub struct Complaint {
     pub code: &'static str,
     /// The name of the file.
     pub file: String,
+    /// The offset in the file, in bytes, of the container that it is about, if that lies in the file as it is.
+    pub offset: Option<u64>,
     /// One sentence.
     pub text: String,
 }
@@ -70,13 +85,14 @@ impl Complaint {
     /// Creates a finding of a walk.
     pub fn new(file: &str, finding: &fat_object::Finding) -> Self {
         let (severity, code) = (finding.severity(), code(finding.error().kind()));
-        Complaint { severity, code, file: file.to_owned(), text: finding.to_string() }
+        let offset = finding.location().file_offset();
+        Complaint { severity, code, file: file.to_owned(), offset, text: finding.to_string() }
     }
 
     /// Creates an error about a file.
     pub fn error(file: &str, code: &'static str, text: impl Into<String>) -> Self {
         let (file, text) = (file.to_owned(), text.into());
-        Complaint { severity: Severity::Error, code, file, text }
+        Complaint { severity: Severity::Error, code, file, offset: None, text }
     }
 
     /// Returns the text with the name of the file.

@@ -360,12 +360,14 @@ pub fn print_with(
     document.end(outcome)
 }
 
-/// A record with the name of its file.
-#[derive(Serialize)]
-struct OfFile<'a, R> {
-    file: &'a str,
+/// A row: a record with the name of its file, which comes first.
+#[derive(Debug, Serialize)]
+pub struct OfFile<'a, R> {
+    /// The name of the file.
+    pub file: &'a str,
+    /// The record.
     #[serde(flatten)]
-    record: &'a R,
+    pub record: &'a R,
 }
 
 /// Writes a field of a JSON document, each value on a line of its own.

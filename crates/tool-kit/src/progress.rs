@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::erase::{Erase, Showing, lock};
 use crate::positioned;
+use crate::report;
 use crate::style::{self, printable};
 use crate::width::width;
 
@@ -112,7 +113,7 @@ impl Progress {
     /// Starts to show the progress through this number of bytes, which is only asked for if something may be shown. Inside of other work
     /// that is shown nothing is.
     pub fn through(doing: &str, total: impl FnOnce() -> u64) -> Self {
-        if !io::stderr().is_terminal() {
+        if report::is_collected() || !io::stderr().is_terminal() {
             return Progress(None);
         }
         let mut started = Progress::on(to_terminal, [PATIENCE, PAUSE], doing, total());

@@ -1,13 +1,15 @@
 //! Messages on standard error: `offload: error: FILE: what is wrong`.
 
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::mem;
 use std::process::ExitCode;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use anstream::{AutoStream, ColorChoice, StripStream};
 
-use crate::erase::without_line;
+use crate::erase::{lock, without_line};
 use crate::style::{self, ERROR, NOTE, Style, Text, WARNING, printable_lines, text};
 use crate::width::{HANGING, wrapped};
 
@@ -36,19 +38,75 @@ impl Message {
     }
 }
 
+/// Messages of `offload` that are collected in place of being printed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Collection(Option<Arc<Mutex<Vec<Message>>>>);
+
+thread_local! {
+    /// The collection of this thread.
+    static COLLECTION: RefCell<Collection> = const { RefCell::new(Collection(None)) };
+}
+
+impl Collection {
+    /// Returns the collection of this thread, for threads that work for it.
+    pub(crate) fn of_thread() -> Self {
+        COLLECTION.with_borrow(Clone::clone)
+    }
+
+    /// Does something whose messages are collected here.
+    pub(crate) fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        /// The collection before, which is the one of this thread again once this is dropped.
+        struct Before(Collection);
+        impl Drop for Before {
+            fn drop(&mut self) {
+                COLLECTION.set(mem::take(&mut self.0));
+            }
+        }
+        let _before = Before(COLLECTION.replace(self.clone()));
+        work()
+    }
+
+    /// Takes a message; returns whether it is collected.
+    fn takes(message: impl FnOnce() -> Message) -> bool {
+        COLLECTION.with_borrow(|Collection(messages)| {
+            messages.as_ref().map(|messages| lock(messages).push(message())).is_some()
+        })
+    }
+}
+
+/// Does something for a program that is not a tool of this workspace: messages of `offload` are returned, not printed, and no
+/// progress is shown.
+pub fn collected<T>(work: impl FnOnce() -> T) -> (T, Vec<Message>) {
+    let messages = Arc::default();
+    let done = Collection(Some(Arc::clone(&messages))).during(work);
+    let messages = mem::take(&mut *lock(&messages));
+    (done, messages)
+}
+
+/// Returns whether messages of this thread are collected.
+pub(crate) fn is_collected() -> bool {
+    COLLECTION.with_borrow(|collection| collection.0.is_some())
+}
+
 /// Prints an error of `offload`.
 pub fn error(message: &dyn Display) {
-    error_of(OFFLOAD, message);
+    if !Collection::takes(|| Message::Error(message.to_string())) {
+        error_of(OFFLOAD, message);
+    }
 }
 
 /// Prints a warning of `offload`.
 pub fn warning(message: &dyn Display) {
-    warning_of(OFFLOAD, message);
+    if !Collection::takes(|| Message::Warning(message.to_string())) {
+        warning_of(OFFLOAD, message);
+    }
 }
 
 /// Prints a note of `offload`.
 pub fn note(message: &dyn Display) {
-    line(OFFLOAD, NOTE, "note", message);
+    if !Collection::takes(|| Message::Note(message.to_string())) {
+        line(OFFLOAD, NOTE, "note", message);
+    }
 }
 
 /// Prints an error of a tool that is not called `offload`.
@@ -149,4 +207,36 @@ pub fn reason_first(error: io::Error) -> io::Error {
 
 fn line(tool: &str, style: Style, severity: &str, message: &dyn Display) {
     say(&text!("{tool}: {style}{severity}{style:#}: {message}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+
+    use super::*;
+    use crate::parallel::in_order;
+
+    #[test]
+    fn messages_of_all_threads_are_collected_and_then_printed_again() {
+        let work = |number: &i32| {
+            note(number);
+            Collection::takes(|| Message::Note("again".to_owned()))
+        };
+        for threads in [1, 3] {
+            let ((), messages) = collected(|| {
+                let things: Vec<i32> = (0..20).collect();
+                let threads = NonZeroUsize::new(threads).unwrap();
+                in_order(threads, &things, work, |_, is_taken| is_taken.then_some(()).ok_or(()))
+                    .unwrap();
+                error(&"wrong");
+            });
+            assert_eq!(messages.len(), 41);
+            assert!(messages.contains(&Message::Note("7".to_owned())));
+            assert_eq!(messages.last(), Some(&Message::Error("wrong".to_owned())));
+            assert!(!is_collected());
+        }
+        let panicked =
+            std::panic::catch_unwind(|| collected(|| std::panic::resume_unwind(Box::new(()))));
+        assert!(panicked.is_err() && !is_collected());
+    }
 }

@@ -174,6 +174,12 @@ impl Drop for Temporary {
     }
 }
 
+/// Leaves signals to the program, which is not a tool of this workspace and removes names by dropping them.
+pub fn leave_signals() {
+    #[cfg(unix)]
+    signals::leave();
+}
+
 /// Has signals wait until the result is dropped.
 pub fn hold_signals() -> MutexGuard<'static, ()> {
     #[cfg(unix)]
@@ -187,6 +193,7 @@ fn lock() -> MutexGuard<'static, Names> {
 
 #[cfg(unix)]
 mod signals {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::{Once, mpsc};
     use std::thread;
 
@@ -195,9 +202,17 @@ mod signals {
     use signal_hook::low_level::emulate_default_handler;
 
     static WATCH: Once = Once::new();
+    static ARE_LEFT: AtomicBool = AtomicBool::new(false);
+
+    pub(super) fn leave() {
+        ARE_LEFT.store(true, Ordering::Relaxed);
+    }
 
     /// Has the signals remove all names before they end the process. Commands that make no names do without.
     pub(super) fn watch() {
+        if ARE_LEFT.load(Ordering::Relaxed) {
+            return;
+        }
         WATCH.call_once(|| {
             let (hand_over, signals) = mpsc::channel::<Signals>();
             let end = move || {

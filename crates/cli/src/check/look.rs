@@ -11,8 +11,10 @@ use offload_check::{DeviceCode, Policy, Subject, Unknown};
 
 use super::SHAPE;
 use super::several::Several;
-use crate::kernels::{self, Found, Wanted};
-use crate::match_gpu::{self, Matcher, Printer, Question, Style};
+use crate::kernels;
+use crate::match_gpu::{Printer, Style};
+use tool_answers::kernels::{Found, Wanted, collect_in};
+use tool_answers::matching::{Matcher, Question, Read, SOUGHT};
 use tool_inputs::checks::{Checked, Checker, Findings, Sink};
 use tool_inputs::complaint::{self, Complaint, violation};
 use tool_inputs::inputs::{Input, Inputs, again};
@@ -55,7 +57,7 @@ impl Visitor for Listing {
 struct Walked {
     listing: Listing,
     summary: io::Result<Summary>,
-    matched: Option<match_gpu::Read>,
+    matched: Option<Read>,
     kernels: Option<Found>,
     checked: Option<Checked>,
 }
@@ -89,7 +91,7 @@ impl Questions<'_> {
         let walk =
             |visitor: &mut dyn Visitor| file.walk(self.limits, &self.options, threads, visitor);
         let kernels = self.kernels.map(|wanted| {
-            kernels::collect_in(wanted, file, |visitor| {
+            collect_in(wanted, file, |visitor| {
                 walk(&mut Several::new([&mut all as &mut dyn Visitor, visitor]))
             })
         });
@@ -97,9 +99,9 @@ impl Questions<'_> {
             Some(found) => repeated(found.summary()),
             None => walk(&mut all),
         };
-        let matched = self.targets.map(|question| {
-            match_gpu::Read::of(question, file, |_| (matching, repeated(&summary)))
-        });
+        let matched = self
+            .targets
+            .map(|question| Read::of(question, file, |_| (matching, repeated(&summary))));
         let checked =
             self.is_verified.then(|| Checked::of(file, self.limits, repeated(&summary), checking));
         Some(Walked { listing, summary, matched, kernels, checked })
@@ -156,7 +158,7 @@ fn look(
         inputs = inputs.verifying();
     }
     if targets.is_some() {
-        inputs = inputs.seeking(match_gpu::SOUGHT);
+        inputs = inputs.seeking(SOUGHT);
     }
     let mut subject = Subject::new(policy, &input::display(path));
     // The members of a package that an argument names are judged, and not the package.

@@ -10,10 +10,10 @@ use device_code::{KernelGate, KernelList, KernelPair, KernelRule, KernelTotals};
 use fat_object::Severity;
 use serde_json::{Value, json};
 
-use super::collect::{self, Found, Wanted};
 use super::markdown::{self, Comment, arrow, name};
 use super::{complain, report_hits};
 use crate::select::Selection;
+use tool_answers::kernels::{Found, Wanted, collect};
 use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
@@ -83,7 +83,7 @@ fn side(
     path: &PathBuf,
 ) -> io::Result<Side> {
     let mut side = Side { list: KernelList::default(), is_faulty: false, is_read: true };
-    let collect = |file: &Input, threads| collect::collect(wanted, file, threads);
+    let collect = |file: &Input, threads| collect(wanted, file, threads);
     let inputs = Inputs::find(slice::from_ref(path));
     let looked =
         inputs.look((&args.limits, Keep::All), "reading", collect, |file, found: Found| {

@@ -1,6 +1,5 @@
 //! `offload kernels`: the kernels of device images, and the resources that they use.
 
-mod collect;
 pub(crate) mod diff;
 mod markdown;
 mod view;
@@ -12,7 +11,7 @@ use device_code::{KernelGate, KernelRule, Measure, NotARule};
 use device_select::SplitLibrary;
 
 use crate::select::Selection;
-pub(crate) use collect::{Found, Wanted, collect_in};
+use tool_answers::kernels::{Found, Wanted, collect};
 use tool_inputs::complaint;
 use tool_inputs::headings::Headings;
 use tool_inputs::inputs::{Input, Inputs};
@@ -125,10 +124,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         has_arguments: args.format.get().is_json(),
         limits: &args.limits,
     };
-    let collect = |file: &Input, threads| collect::collect(&wanted, file, threads);
+    let work = |file: &Input, threads| collect(&wanted, file, threads);
     let inputs = Inputs::find_online(&args.files, args.network);
     let looked =
-        inputs.look((&args.limits, Keep::All), "reading", collect, |input, found: Found| {
+        inputs.look((&args.limits, Keep::All), "reading", work, |input, found: Found| {
             if let Some(seen) = input.passed_over(!found.list.images.is_empty(), &found.summary) {
                 return Ok(seen);
             }

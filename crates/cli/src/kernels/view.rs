@@ -7,9 +7,9 @@ use std::io;
 use device_code::{KernelList, KernelTotals, ListedKernel, Measure, RegisterLimits, Stored};
 use device_select::each_once;
 
-use super::collect::Found;
 use super::{Args, Key};
 use crate::ls;
+use tool_answers::kernels::Found;
 use tool_kit::style::{self, COLUMN, Out, PLAIN, TARGET, show};
 use tool_kit::table::{Align, Table};
 

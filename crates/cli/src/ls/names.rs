@@ -3,8 +3,6 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use fat_object::Summary;
-
 use super::{Args, Listing, SHAPE, list};
 use tool_inputs::complaint;
 use tool_inputs::inputs::{Input, Inputs};
@@ -16,16 +14,16 @@ use tool_kit::looked::Seen;
 use tool_kit::style;
 
 pub(super) fn run(args: &Args) -> io::Result<Outcome> {
-    let filter = args.selection.filter();
+    let question = args.question();
     let mut document = Document::start(Format::Text, &SHAPE)?;
     let mut out = style::buffered_stdout();
     // The members of a package come one after the other.
     let mut last: Option<PathBuf> = None;
     let inputs = Inputs::find_online(&args.files, args.network);
-    let list = |file: &Input, threads| list(args, &filter, file, threads);
+    let list = |file: &Input, threads| list(&question, file, threads);
     let limits = (&args.limits, HEADS);
-    let looked = inputs.look(limits, "listing", list, |file, (listing, summary)| {
-        if let Some(seen) = file.passed_over(!listing.is_empty(), &summary) {
+    let looked = inputs.look(limits, "listing", list, |file, listing| {
+        if let Some(seen) = file.passed_over(!listing.is_empty(), &listing.listed.summary) {
             return Ok(seen);
         }
         let path = file.on_disk();
@@ -34,7 +32,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
             last = Some(path.to_owned());
         }
         out.flush()?;
-        Ok(Seen::faults(complain(&mut document, file, &listing, &summary)?))
+        Ok(Seen::faults(complain(&mut document, file, &listing)?))
     })?;
     out.flush()?;
     let outcome = document.looked(looked, false)?;
@@ -54,10 +52,9 @@ fn write(out: &mut impl Write, path: &Path, ends_with_null: bool) -> io::Result<
 fn complain(
     document: &mut Document,
     file: &Input,
-    listing: &Listing,
-    summary: &io::Result<Summary>,
+    Listing { listed, .. }: &Listing,
 ) -> io::Result<bool> {
-    complaint::report(document, file.name(), &listing.complaints, summary, |summary| {
+    complaint::report(document, file.name(), &listed.complaints, &listed.summary, |summary| {
         let is_unread = summary.images == 0 && file.split_host().is_none();
         is_unread.then(|| summary.no_images().err()).flatten().map(Err)
     })

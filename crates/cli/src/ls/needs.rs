@@ -4,17 +4,16 @@ use std::collections::BTreeMap;
 use std::io;
 
 use device_select::Need;
+use tool_answers::row::Row;
 use tool_kit::style::{self, Out};
 use tool_kit::table::Table;
-
-use super::row::Hashed;
 
 /// The needs of images, each with the number of images that have it.
 #[derive(Debug, Default)]
 pub(super) struct Needs(BTreeMap<Need, usize>);
 
 impl Needs {
-    pub(super) fn add(&mut self, image: &Hashed) {
+    pub(super) fn add(&mut self, image: &Row) {
         for need in image.needs.iter().flatten() {
             *self.0.entry(*need).or_default() += 1;
         }

@@ -1,36 +1,11 @@
 //! Images that differ only in the name of their target.
 
-use std::hash::Hasher;
 use std::io;
 
-use device_code::places_of_target;
-use fat_object::{Copies, FileFormat, Image};
-use twox_hash::XxHash3_64;
-
-use super::row::Hashed;
+use fat_object::Copies;
+use tool_answers::row::Row;
 use tool_kit::style::{self, Out, TARGET, show};
 use tool_kit::table::{Align, Table};
-
-/// Hashes an image without the name of its target; `None` for formats in which it is not known where that is.
-pub(super) fn hash(image: &mut Image<'_, '_>) -> io::Result<Option<String>> {
-    if !matches!(image.format(), FileFormat::Elf { .. }) {
-        return Ok(None);
-    }
-    let code = image.bytes()?;
-    let Some(places) = places_of_target(&code) else { return Ok(None) };
-    let (mut hasher, mut rest) = (XxHash3_64::new(), 0);
-    for place in places {
-        let (Some(before), Some(name)) = (code.get(rest..place.start), code.get(place.clone()))
-        else {
-            return Ok(None);
-        };
-        hasher.write(before);
-        name.iter().for_each(|_| hasher.write_u8(0));
-        rest = place.end;
-    }
-    hasher.write(code.split_at(rest).1);
-    Ok(Some(format!("{:016x}", hasher.finish())))
-}
 
 /// Returns a total of sizes that tables state.
 fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
@@ -38,7 +13,7 @@ fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
 }
 
 /// Prints which images are the same code for several targets, and what that means.
-pub(super) fn print(out: &mut Out<'_>, images: &[&Hashed]) -> io::Result<()> {
+pub(super) fn print(out: &mut Out<'_>, images: &[&Row]) -> io::Result<()> {
     let total = sum(images.iter().map(|image| image.listed.size()));
     let all = Copies::of(images.iter().filter_map(|one| Some((&one.listed, one.same.as_deref()?))));
     if all.is_empty() {

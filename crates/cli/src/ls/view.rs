@@ -1,15 +1,16 @@
 //! The table, the tree and the totals.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use byte_parts::internal;
 use device_select::CodeKind;
-use fat_object::{Container, FileFormat, Summary, TargetTotals};
+use fat_object::{Container, FileFormat, ImageInfo, Summary, TargetTotal, TargetTotals};
 use target_id::OffloadKind;
 
 use super::needs::Needs;
-use super::row::{Hashed, Key, path, stored_text};
+use tool_answers::row::Row;
 use tool_kit::style::{self, BAR, COLUMN, HEADING, Out, TARGET, part, show};
 use tool_kit::table::{Align, Table};
 
@@ -18,6 +19,51 @@ pub(crate) fn format_text(format: FileFormat) -> String {
     match format {
         FileFormat::NotRead => "-".to_owned(),
         format => format.to_string(),
+    }
+}
+
+/// Returns the text of the STORED column: empty for an image that is not compressed.
+fn stored_text(image: &ImageInfo) -> String {
+    match (image.compression_around().or(image.compression()), image.stored_size()) {
+        (None, _) => String::new(),
+        _ if image.size() == 0 => String::new(),
+        (Some(_), Some(stored)) => style::size(stored),
+        (Some(_), None) => format!("~{}", style::size(image.stored_estimate())),
+    }
+}
+
+/// Keys of `--sort`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Key {
+    /// In file order
+    File,
+    /// Largest first
+    Size,
+    /// Largest share of the file first
+    Stored,
+    /// By target ID
+    Target,
+}
+
+impl Key {
+    /// Sorts images.
+    pub(super) fn sort(self, images: &mut [&Row]) {
+        match self {
+            Key::File => {}
+            Key::Size => images.sort_by_key(|image| Reverse(image.listed.size())),
+            Key::Stored => images.sort_by_key(|image| Reverse(image.listed.stored_estimate())),
+            Key::Target => images.sort_by_cached_key(|image| image.listed.total_name()),
+        }
+    }
+
+    /// Sorts sums, each with something about it.
+    pub(super) fn sort_sums<T>(self, sums: &mut [(T, &TargetTotal)]) {
+        match self {
+            Key::File => {}
+            Key::Size => sums.sort_by_key(|(_, total)| Reverse(total.size)),
+            Key::Stored => sums.sort_by_key(|(_, total)| Reverse(total.stored)),
+            Key::Target => sums.sort_by(|(_, a), (_, b)| a.name.cmp(&b.name)),
+        }
     }
 }
 
@@ -31,7 +77,7 @@ pub(super) struct Item {
 #[derive(Debug)]
 enum What {
     Container(String),
-    Image(Box<Hashed>),
+    Image(Box<Row>),
 }
 
 impl Item {
@@ -50,11 +96,11 @@ impl Item {
         Item { depth, what: What::Container(text) }
     }
 
-    pub(super) fn image(depth: usize, image: Hashed) -> Self {
+    pub(super) fn image(depth: usize, image: Row) -> Self {
         Item { depth, what: What::Image(Box::new(image)) }
     }
 
-    pub(super) fn as_image(&self) -> Option<&Hashed> {
+    pub(super) fn as_image(&self) -> Option<&Row> {
         match &self.what {
             What::Container(_) => None,
             What::Image(image) => Some(image),
@@ -72,7 +118,7 @@ pub(crate) fn heading(out: &mut Out<'_>, file: &str, summary: &Summary) -> io::R
     show!(out)
 }
 
-pub(super) fn flat(out: &mut Out<'_>, images: &[&Hashed], file_size: u64) -> io::Result<()> {
+pub(super) fn flat(out: &mut Out<'_>, images: &[&Row], file_size: u64) -> io::Result<()> {
     let mut table = Table::default()
         .column("#", Align::Right, COLUMN)
         .texts(["KIND", "TRIPLE"])
@@ -90,7 +136,7 @@ pub(super) fn flat(out: &mut Out<'_>, images: &[&Hashed], file_size: u64) -> io:
         .column("IN", Align::Left, COLUMN)
         .shrinks();
     for one in images {
-        let Hashed { listed: image, hash, .. } = one;
+        let Row { listed: image, hash, .. } = one;
         let target = image.target();
         table.row(&[
             image.index().to_string(),
@@ -103,7 +149,7 @@ pub(super) fn flat(out: &mut Out<'_>, images: &[&Hashed], file_size: u64) -> io:
             style::bar(image.stored_estimate(), file_size),
             style::percent(image.stored_estimate(), file_size),
             hash.clone().unwrap_or_default(),
-            path(image),
+            one.path(),
         ]);
     }
     table.print(out, "  ", style::terminal_width())
@@ -116,7 +162,7 @@ pub(super) fn tree(out: &mut Out<'_>, items: &[Item]) -> io::Result<()> {
             What::Container(text) => show!(out, "{text}")?,
             What::Image(image) => {
                 let one = image;
-                let Hashed { listed: image, hash, .. } = &**one;
+                let Row { listed: image, hash, .. } = &**one;
                 let target = image.target();
                 let parts = [target.kind().map(OffloadKind::as_str), target.triple_text()];
                 let what: String =
@@ -157,7 +203,7 @@ impl Totals {
     }
 
     /// Adds a file; a size that is not known is left out.
-    pub(super) fn add(&mut self, size: Option<u64>, images: &[&Hashed]) {
+    pub(super) fn add(&mut self, size: Option<u64>, images: &[&Row]) {
         if let Some(size) = size {
             self.files += 1;
             // Sparse files may have any size.

@@ -7,9 +7,10 @@ use device_select::{Answer, Device, FileSet, Need, Note, SetAnswer, SplitLibrary
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{File, Question, view};
+use super::view;
 use crate::ls;
-use crate::packs::answer::{self, Answer as PackAnswer};
+use crate::packs::answer;
+use tool_answers::matching::{File, Question, Reporter, SplitAnswer};
 use tool_inputs::complaint::{self, Complaint};
 use tool_inputs::headings::Headings;
 use tool_inputs::inputs::Input;
@@ -71,11 +72,6 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Reports what is wrong with a file.
-    pub(super) fn complain(&mut self, complaints: &[Complaint]) -> io::Result<()> {
-        complaint::report_all(self.document, complaints)
-    }
-
     /// Adds an answer to the document, with a finding if it is not yes.
     fn verdict(&mut self, file: &str, gpu: &str, answer: Support, message: &str) -> io::Result<()> {
         if !self.document.is_text() {
@@ -103,8 +99,32 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints the answers about a file as JSON.
-    pub(super) fn rows(&mut self, name: &str, file: &File) -> io::Result<()> {
+    /// Prints what is left to say.
+    pub(crate) fn end(self) -> io::Result<()> {
+        self.document.field("verdicts", &self.verdicts)?;
+        if self.style == Style::Quiet {
+            return Ok(());
+        }
+        for (need, (file, count)) in &self.needs {
+            match count {
+                1 => note(&format_args!("{file} needs {need}")),
+                count => note(&format_args!("{count} files need {need}")),
+            }
+        }
+        self.hints.iter().for_each(|hint| note(hint));
+        for (gpu, flags) in &self.advice {
+            note(&format_args!("for {gpu}, install a build for it, or build with {flags}"));
+        }
+        Ok(())
+    }
+}
+
+impl Reporter for Printer<'_> {
+    fn complain(&mut self, complaints: &[Complaint]) -> io::Result<()> {
+        complaint::report_all(self.document, complaints)
+    }
+
+    fn rows(&mut self, name: &str, file: &File) -> io::Result<()> {
         if self.document.is_text() {
             return Ok(());
         }
@@ -119,8 +139,7 @@ impl<'a> Printer<'a> {
         Ok(())
     }
 
-    /// Prints the answers about a file. A file that is judged with others has its answers printed later.
-    pub(super) fn file(&mut self, input: &Input, file: &File, is_taken: bool) -> io::Result<()> {
+    fn file(&mut self, input: &Input, file: &File, is_taken: bool) -> io::Result<()> {
         if file.read.units.is_empty() {
             return Ok(());
         }
@@ -173,8 +192,7 @@ impl<'a> Printer<'a> {
         out.flush()
     }
 
-    /// Prints the answer about the variants of a wheel.
-    pub(super) fn variants(
+    fn variants(
         &mut self,
         (wheel, gpu, best, text): (&str, &Device, Support, String),
     ) -> io::Result<()> {
@@ -186,9 +204,7 @@ impl<'a> Printer<'a> {
         self.out.flush()
     }
 
-    /// Prints the answers about files that are judged together. `is_variant` is `true` for one of several variants of a wheel: it need
-    /// not have code for all GPUs.
-    pub(super) fn set(&mut self, set: &FileSet, is_variant: bool) -> io::Result<()> {
+    fn set(&mut self, set: &FileSet, is_variant: bool) -> io::Result<()> {
         if !is_variant {
             set.lacking().for_each(|gpu| self.advise(gpu));
         }
@@ -212,12 +228,11 @@ impl<'a> Printer<'a> {
         self.out.flush()
     }
 
-    /// Prints the answers about a library whose device code is in kernel packs.
-    pub(super) fn split_library(
+    fn split_library(
         &mut self,
         input: &Input,
         host: &Host,
-        answers: &[PackAnswer],
+        answers: &[SplitAnswer],
     ) -> io::Result<()> {
         let name = input.name();
         if self.style == Style::Text && input.is_named() {
@@ -227,8 +242,7 @@ impl<'a> Printer<'a> {
         answers.iter().try_for_each(|answer| self.split(name, answer))
     }
 
-    /// Prints the answer about such a library for a GPU.
-    pub(super) fn split(&mut self, name: &str, answer: &PackAnswer) -> io::Result<()> {
+    fn split(&mut self, name: &str, answer: &SplitAnswer) -> io::Result<()> {
         if !self.document.is_text() {
             self.document.row_of(name, &answer.record(|path| input::display(path)))?;
         }
@@ -246,24 +260,5 @@ impl<'a> Printer<'a> {
         }
         answer::print(answer, &mut self.out, name)?;
         self.out.flush()
-    }
-
-    /// Prints what is left to say.
-    pub(super) fn end(self) -> io::Result<()> {
-        self.document.field("verdicts", &self.verdicts)?;
-        if self.style == Style::Quiet {
-            return Ok(());
-        }
-        for (need, (file, count)) in &self.needs {
-            match count {
-                1 => note(&format_args!("{file} needs {need}")),
-                count => note(&format_args!("{count} files need {need}")),
-            }
-        }
-        self.hints.iter().for_each(|hint| note(hint));
-        for (gpu, flags) in &self.advice {
-            note(&format_args!("for {gpu}, install a build for it, or build with {flags}"));
-        }
-        Ok(())
     }
 }

@@ -1,19 +1,14 @@
 //! The kernel packs in which ROCm's loader finds the code of a split library for a GPU, printed.
 
 use std::io;
-use std::path::PathBuf;
 
-use device_select::PackAnswer;
-
+use tool_answers::matching::SplitAnswer;
 use tool_kit::input;
 use tool_kit::style::{self, ERROR, HEADING, Out, PLAIN, TARGET, WARNING, show};
 use tool_kit::table::{Align, Table};
 
-/// The answer for a GPU.
-pub(crate) type Answer = PackAnswer<PathBuf>;
-
 /// Prints where the loader looks, in its order.
-pub(crate) fn print_tried(answer: &Answer, out: &mut Out<'_>) -> io::Result<()> {
+pub(crate) fn print_tried(answer: &SplitAnswer, out: &mut Out<'_>) -> io::Result<()> {
     let mut table = Table::default()
         .column(format!("KERNEL PACKS FOR {}", answer.gpu()), Align::Left, PLAIN)
         .column("RESULT", Align::Left, PLAIN);
@@ -25,7 +20,7 @@ pub(crate) fn print_tried(answer: &Answer, out: &mut Out<'_>) -> io::Result<()> 
 }
 
 /// Prints the conclusion for a library.
-pub(crate) fn print(answer: &Answer, out: &mut Out<'_>, file: &str) -> io::Result<()> {
+pub(crate) fn print(answer: &SplitAnswer, out: &mut Out<'_>, file: &str) -> io::Result<()> {
     let style = match (answer.is_served(), answer.conditions().is_empty()) {
         (true, true) => TARGET,
         (true, false) => WARNING,

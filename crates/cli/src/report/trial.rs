@@ -4,8 +4,8 @@ use device_account::Account;
 use device_report::{Tried, Tries, choices};
 use device_select::{Rule, Wanted};
 
-use crate::thin::{Permits, Thinning};
 use tool_edits::{Options, Trial, Uneditable};
+use tool_edits::{Permits, Thinning};
 use tool_inputs::inputs::Input;
 use tool_inputs::limits::Limits;
 use tool_kit::failure::Failure;

@@ -9,8 +9,7 @@ use gpu_packages::VariantProperties;
 use offload_check::{VariantLevel, VariantPart};
 
 use super::making::{Making, NULL};
-use crate::thin::{Permits, Thinning};
-use tool_edits::{Options, SizeReport, Uneditable};
+use tool_edits::{Options, Permits, SizeReport, Thinning, Uneditable};
 use tool_kit::format::ListFormat;
 use tool_kit::style::{self, HEADING, PLAIN, TARGET, show};
 use tool_kit::table::{Align, Table};

@@ -86,7 +86,7 @@ const FLOORS: [(&str, &[Line]); 10] = [
             ),
         ],
     ),
-    ("sixth", &[("offload-tool-edits", None)]),
+    ("sixth", &[("offload-tool-edits", None), ("offload-tool-answers", None)]),
     ("seventh", &[("offload-drop-ins", None)]),
     ("roof", &[("offload-cli", None)]),
 ];

@@ -187,7 +187,15 @@ fn codes_in_sources() -> BTreeSet<String> {
         "file", "network",
     ];
     let mut codes = BTreeSet::new();
-    for crates in ["cli", "tool-kit", "tool-inputs", "tool-edits", "device-code", "offload-check"] {
+    for crates in [
+        "cli",
+        "tool-kit",
+        "tool-inputs",
+        "tool-answers",
+        "tool-edits",
+        "device-code",
+        "offload-check",
+    ] {
         let mut files = Vec::new();
         machine::sources(&root().join("crates").join(crates).join("src"), &mut files);
         for file in files {

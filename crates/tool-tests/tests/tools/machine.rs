@@ -31,7 +31,7 @@ pub fn without_tests(source: &str) -> &str {
 fn tools_make_temporary_files_in_one_place() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut files = Vec::new();
-    for name in ["tool-kit", "tool-inputs", "tool-edits", "drop-ins", "cli"] {
+    for name in ["tool-kit", "tool-inputs", "tool-answers", "tool-edits", "drop-ins", "cli"] {
         sources(&crates.join(name).join("src"), &mut files);
     }
     let makes = |path: &PathBuf| {

@@ -4,35 +4,99 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device_select::{Alternatives, FileSet, PackSet, Vendor};
+use device_select::{Alternatives, Device, FileSet, PackSet, Support, Vendor};
 use kpack::Toc;
 use offload_check::VariantAnswers;
 
-use super::{File, Printer, Question, Read};
+use super::{File, Question, Read, SplitAnswer};
+use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::split_library::{Host, without_features};
 use tool_kit::input;
 use tool_kit::looked::Seen;
 
 /// The answers of files, one after the other.
-pub(crate) struct Matcher<'q> {
+#[derive(Debug)]
+pub struct Matcher<'q, R> {
     together: Together<'q>,
-    printer: Printer<'q>,
+    reporter: R,
 }
 
-impl<'q> Matcher<'q> {
+/// Takes answers one by one, in the order of the files.
+pub trait Reporter {
+    /// Takes what is wrong with a file.
+    ///
+    /// # Errors
+    ///
+    /// Errors of printing, here and below.
+    fn complain(&mut self, complaints: &[Complaint]) -> io::Result<()>;
+
+    /// Takes the units of a file with their answers.
+    ///
+    /// # Errors
+    ///
+    /// Errors of printing.
+    fn rows(&mut self, name: &str, file: &File) -> io::Result<()>;
+
+    /// Takes the answers about a file. Where it is judged with others, [`set`](Self::set) gets the verdicts.
+    ///
+    /// # Errors
+    ///
+    /// Errors of printing.
+    fn file(&mut self, input: &Input, file: &File, is_judged_later: bool) -> io::Result<()>;
+
+    /// Takes the answers about files that are judged together. `is_variant` is `true` for one of several variants of a wheel: it need
+    /// not have code for all GPUs.
+    ///
+    /// # Errors
+    ///
+    /// Errors of printing.
+    fn set(&mut self, set: &FileSet, is_variant: bool) -> io::Result<()>;
+
+    /// Takes the answer about the variants of a wheel.
+    ///
+    /// # Errors
+    ///
+    /// Errors of printing.
+    fn variants(&mut self, answer: (&str, &Device, Support, String)) -> io::Result<()>;
+
+    /// Takes the answers about a library whose device code is in kernel packs.
+    ///
+    /// # Errors
+    ///
+    /// Errors of printing.
+    fn split_library(
+        &mut self,
+        input: &Input,
+        host: &Host,
+        answers: &[SplitAnswer],
+    ) -> io::Result<()>;
+
+    /// Takes the answer about such a library for a GPU.
+    ///
+    /// # Errors
+    ///
+    /// Errors of printing.
+    fn split(&mut self, name: &str, answer: &SplitAnswer) -> io::Result<()>;
+}
+
+impl<'q, R: Reporter> Matcher<'q, R> {
     /// Creates the answers of no file, of these to come.
-    pub(crate) fn new(question: &'q Question<'q>, inputs: &Inputs, printer: Printer<'q>) -> Self {
-        Matcher { together: Together::new(question, inputs), printer }
+    pub fn new(question: &'q Question<'q>, inputs: &Inputs, reporter: R) -> Self {
+        Matcher { together: Together::new(question, inputs), reporter }
     }
 
     /// Takes what was read of a file.
-    pub(crate) fn take(&mut self, input: &Input, read: Read) -> io::Result<Seen> {
-        let Matcher { together, printer } = self;
+    ///
+    /// # Errors
+    ///
+    /// Errors of printing.
+    pub fn take(&mut self, input: &Input, read: Read) -> io::Result<Seen> {
+        let Matcher { together, reporter } = self;
         let (file, complaints) = match read {
             Read::File(file, complaints) => (file, complaints),
             Read::Split(host, answers) => {
-                printer.split_library(input, &host, &answers)?;
+                reporter.split_library(input, &host, &answers)?;
                 return Ok(Seen::faults(answers.iter().any(|answer| !answer.is_served())));
             }
             Read::Passed => return Ok(Seen::Nothing),
@@ -43,7 +107,7 @@ impl<'q> Matcher<'q> {
             }
             Read::Pack(pack) => {
                 let name = pack.input.name();
-                printer.rows(name, &pack.file)?;
+                reporter.rows(name, &pack.file)?;
                 let plain = without_features(&pack.path);
                 together.split.add_pack(pack.path.clone(), plain, name, &pack.toc);
                 together.packs.push(*pack);
@@ -51,32 +115,36 @@ impl<'q> Matcher<'q> {
             }
         };
         if let Some(done) = together.package.take_if(|done| input.package() != Some(done.name())) {
-            together.end_package(&done, printer)?;
+            together.end_package(&done, reporter)?;
         }
         let seen = match File::seen(together, input, file.as_ref()) {
             Ok(seen) => seen,
             Err(seen) => return Ok(seen),
         };
-        printer.complain(&complaints)?;
+        reporter.complain(&complaints)?;
         if let Some(file) = file {
             let is_taken = together.takes(input, &file);
-            printer.rows(input.name(), &file)?;
-            printer.file(input, &file, is_taken)?;
+            reporter.rows(input.name(), &file)?;
+            reporter.file(input, &file, is_taken)?;
         }
         Ok(seen)
     }
 
-    /// Ends all; returns whether an answer is one for exit status 1.
-    pub(crate) fn end(self) -> io::Result<bool> {
-        let Matcher { together, mut printer } = self;
-        let fails = together.end(&mut printer)?;
-        printer.end()?;
-        Ok(fails)
+    /// Ends all; returns whether an answer is one for exit status 1, and who took the answers.
+    ///
+    /// # Errors
+    ///
+    /// Errors of printing.
+    pub fn end(self) -> io::Result<(bool, R)> {
+        let Matcher { together, mut reporter } = self;
+        let fails = together.end(&mut reporter)?;
+        Ok((fails, reporter))
     }
 }
 
 /// The answers of files that are judged together: those of a package, whose members come one after the other, and those in
 /// directories that are alternatives.
+#[derive(Debug)]
 pub(super) struct Together<'q> {
     pub(super) question: &'q Question<'q>,
     several: Alternatives,
@@ -90,7 +158,8 @@ pub(super) struct Together<'q> {
 }
 
 /// A kernel pack in a package.
-pub(crate) struct PackFile {
+#[derive(Debug)]
+pub struct PackFile {
     pub(super) input: Input,
     pub(super) file: File,
     pub(super) toc: Arc<Toc>,
@@ -116,10 +185,10 @@ impl<'q> Together<'q> {
     }
 
     /// Ends a package.
-    fn end_package(&mut self, set: &FileSet, printer: &mut Printer<'_>) -> io::Result<()> {
+    fn end_package(&mut self, set: &FileSet, reporter: &mut impl Reporter) -> io::Result<()> {
         let is_variant = self.variants.take(set);
         self.fails |= !is_variant && self.question.fails(set.worst());
-        printer.set(set, is_variant)
+        reporter.set(set, is_variant)
     }
 
     /// Returns whether a file is one of these, and adds it.
@@ -138,20 +207,20 @@ impl<'q> Together<'q> {
     }
 
     /// Ends all; returns whether an answer is one for exit status 1.
-    fn end(mut self, printer: &mut Printer<'_>) -> io::Result<bool> {
+    fn end(mut self, reporter: &mut impl Reporter) -> io::Result<bool> {
         if let Some(done) = self.package.take() {
-            self.end_package(&done, printer)?;
+            self.end_package(&done, reporter)?;
         }
         let mut fails = self.fails | self.question.fails(self.alternatives.worst());
-        printer.set(&self.alternatives, false)?;
+        reporter.set(&self.alternatives, false)?;
         for answer in self.variants.all() {
             fails |= self.question.fails(answer.2);
-            printer.variants(answer)?;
+            reporter.variants(answer)?;
         }
         for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
             for (name, answer) in self.split.answers(gpu) {
                 fails |= !answer.is_served();
-                printer.split(name, &answer)?;
+                reporter.split(name, &answer)?;
             }
         }
         // Packs without their libraries answer for themselves: packs of a package together, and packs that are
@@ -173,7 +242,7 @@ impl<'q> Together<'q> {
         }
         for (_, set) in &alone {
             fails |= self.question.fails(set.worst());
-            printer.set(set, false)?;
+            reporter.set(set, false)?;
         }
         Ok(fails)
     }

@@ -6,27 +6,39 @@ use target_id::near::did_you_mean;
 use tool_kit::report;
 
 /// Reads the name of a GPU.
-pub(crate) fn gpu(typed: &str) -> Result<Device, String> {
+///
+/// # Errors
+///
+/// The reason why the text names none, with suggestions.
+pub fn gpu(typed: &str) -> Result<Device, String> {
     Device::parse(typed).map_err(|reason| refused(&reason, &reason.near(typed)))
 }
 
 /// Says which GPUs are meant by names of products.
-pub(crate) fn explain(gpus: &[Device]) {
+pub fn explain(gpus: &[Device]) {
     gpus.iter().filter_map(Device::explained).for_each(|text| report::note(&text));
 }
 
 /// Says which targets are meant by names of products.
-pub(crate) fn explain_wanted(wanted: &[Wanted]) {
+pub fn explain_wanted(wanted: &[Wanted]) {
     wanted.iter().filter_map(Wanted::explained).for_each(|text| report::note(&text));
 }
 
 /// Reads a target.
-pub(crate) fn wanted(typed: &str) -> Result<Wanted, String> {
+///
+/// # Errors
+///
+/// The reason why the text names none, with suggestions.
+pub fn wanted(typed: &str) -> Result<Wanted, String> {
     Wanted::parse(typed).map_err(|reason| not_wanted(typed, &reason))
 }
 
-/// Reads a target, for destructive commands.
-pub(crate) fn known(typed: &str) -> Result<Wanted, String> {
+/// Reads a target that is known, for destructive commands.
+///
+/// # Errors
+///
+/// The reason why the text names none, with suggestions.
+pub fn known(typed: &str) -> Result<Wanted, String> {
     Wanted::parse_known(typed).map_err(|reason| not_wanted(typed, &reason))
 }
 
@@ -35,7 +47,7 @@ pub(crate) fn known(typed: &str) -> Result<Wanted, String> {
 /// # Errors
 ///
 /// It is a target ID of CUDA, whose code is in no bundle.
-pub(crate) fn bundled(typed: &str, instead: &str) -> Result<String, String> {
+pub fn bundled(typed: &str, instead: &str) -> Result<String, String> {
     match EntryId::of_code_for(typed) {
         Some(id) if id.starts_with("cuda-") => {
             Err(format!("'{typed}': bundles hold no code for CUDA; {instead}"))

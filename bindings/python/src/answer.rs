@@ -1,0 +1,272 @@
+//! `offload.match`.
+
+use std::io;
+use std::slice;
+use std::sync::Arc;
+
+use device_select::{Device, FileSet, Support};
+use pyo3::prelude::*;
+use serde_json::Value;
+use tool_answers::matching::{File, Matcher, Question, Read, Reporter, SOUGHT, SplitAnswer};
+use tool_answers::suggest;
+use tool_inputs::complaint::Complaint;
+use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::limits::Limits;
+use tool_inputs::package::HEADS;
+use tool_inputs::split_library::Host;
+use tool_inputs::units::Walk;
+use tool_kit::document::OfFile;
+use tool_kit::{input, report};
+
+use crate::fault::{Finding, not_a_gpu};
+use crate::image::limits;
+use crate::source::Source;
+use crate::value::of_json;
+use crate::work::{Cancel, wait_for};
+
+/// The verdict about a file, a package, or files that are alternatives.
+#[pyclass(frozen, get_all, eq, module = "offload")]
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Verdict {
+    /// The file or package.
+    file: String,
+    /// `yes`, `partly`, `unknown` or `no`.
+    verdict: &'static str,
+    /// The reason: `has no code for gfx1102: built for gfx1100`.
+    reason: String,
+}
+
+#[pymethods]
+impl Verdict {
+    fn __repr__(&self) -> String {
+        format!("<Verdict {}: {}: {}>", self.verdict, self.file, self.reason)
+    }
+}
+
+/// The answer of `offload.match`.
+#[pyclass(frozen, module = "offload")]
+#[derive(Debug)]
+pub(crate) struct Answer {
+    gpu: String,
+    verdict: Support,
+    verdicts: Vec<Verdict>,
+    containers: Vec<Value>,
+    findings: Vec<Finding>,
+}
+
+#[pymethods]
+impl Answer {
+    /// The GPU, as the answer names it.
+    #[getter]
+    fn gpu(&self) -> &str {
+        &self.gpu
+    }
+
+    /// `yes`, `partly`, `unknown` or `no`: the worst of all verdicts.
+    #[getter]
+    fn verdict(&self) -> &'static str {
+        self.verdict.as_str()
+    }
+
+    /// The reasons, one line for each verdict; without one the reason why there is none.
+    #[getter]
+    fn reason(&self) -> String {
+        let one = |verdict: &Verdict| match self.verdicts.len() {
+            1 => verdict.reason.clone(),
+            _ => format!("{}: {}", verdict.file, verdict.reason),
+        };
+        if self.verdicts.is_empty() {
+            let nothing = self.findings.iter().find(|one| one.is_error());
+            return nothing.map_or_else(String::new, |one| one.message.clone());
+        }
+        self.verdicts.iter().map(one).collect::<Vec<_>>().join("\n")
+    }
+
+    #[getter]
+    fn verdicts(&self) -> Vec<Verdict> {
+        self.verdicts.clone()
+    }
+
+    /// The answers of `offload match --json`: one for each container, with all its images.
+    #[getter]
+    fn containers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        of_json(py, &Value::Array(self.containers.clone()))
+    }
+
+    #[getter]
+    fn findings(&self) -> Vec<Finding> {
+        self.findings.clone()
+    }
+
+    /// `True` if the verdict is `yes`.
+    fn __bool__(&self) -> bool {
+        self.verdict == Support::Yes
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Answer {} for {}>", self.verdict(), self.gpu)
+    }
+}
+
+/// Collects answers.
+#[derive(Default)]
+struct Collecting<'q> {
+    question: Option<&'q Question<'q>>,
+    verdicts: Vec<(String, Support, String)>,
+    containers: Vec<Value>,
+    findings: Vec<Finding>,
+}
+
+impl Collecting<'_> {
+    fn row(&mut self, file: &str, record: &impl serde::Serialize) -> io::Result<()> {
+        let row = serde_json::to_value(OfFile { file, record })?;
+        self.containers.push(row);
+        Ok(())
+    }
+}
+
+impl Reporter for Collecting<'_> {
+    fn complain(&mut self, complaints: &[Complaint]) -> io::Result<()> {
+        let findings =
+            complaints.iter().map(|one| Finding { offset: one.offset, ..one.finding().into() });
+        self.findings.extend(findings);
+        Ok(())
+    }
+
+    fn rows(&mut self, name: &str, file: &File) -> io::Result<()> {
+        let Some(question) = self.question else { return Ok(()) };
+        for n in 0..file.read.units.len() {
+            for (gpu, answers) in question.gpus.iter().zip(&file.answers) {
+                if let Some(record) = answers.record(&file.read.units, gpu, n) {
+                    self.row(name, &record)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, input: &Input, file: &File, is_judged_later: bool) -> io::Result<()> {
+        let Some(question) =
+            self.question.filter(|_| !is_judged_later && !file.read.units.is_empty())
+        else {
+            return Ok(());
+        };
+        for (n, answers) in file.asked(question, input) {
+            if let Some(gpu) = question.gpus.get(n) {
+                let text = answers.conclusion(&file.read.units, gpu).text;
+                self.verdicts.push((input.name().to_owned(), answers.support(), text));
+            }
+        }
+        Ok(())
+    }
+
+    fn variants(
+        &mut self,
+        (wheel, _, best, text): (&str, &Device, Support, String),
+    ) -> io::Result<()> {
+        self.verdicts.push((wheel.to_owned(), best, text));
+        Ok(())
+    }
+
+    fn set(&mut self, set: &FileSet, _: bool) -> io::Result<()> {
+        let answers = set.answers().into_iter();
+        self.verdicts
+            .extend(answers.map(|one| (one.name.to_owned(), one.support, one.conclusion.text)));
+        Ok(())
+    }
+
+    fn split_library(
+        &mut self,
+        input: &Input,
+        _: &Host,
+        answers: &[SplitAnswer],
+    ) -> io::Result<()> {
+        answers.iter().try_for_each(|answer| self.split(input.name(), answer))
+    }
+
+    fn split(&mut self, name: &str, answer: &SplitAnswer) -> io::Result<()> {
+        self.row(name, &answer.record(|path| input::display(path)))?;
+        let support = if answer.is_served() { Support::Yes } else { Support::No };
+        let words = answer.words(|path| input::display(path));
+        self.verdicts.push((name.to_owned(), support, words));
+        Ok(())
+    }
+}
+
+/// Answers the question about a source.
+fn ask(
+    source: &Source,
+    gpu: Device,
+    check: bool,
+    limits: &Limits,
+    cancel: &Cancel,
+) -> io::Result<Answer> {
+    let name = gpu.name();
+    let question = Question { gpus: vec![gpu], kinds: &[], check, is_strict: false, limits };
+    let (done, messages) = report::collected(|| {
+        let inputs = Inputs::find(slice::from_ref(&source.path)).seeking(SOUGHT);
+        let collecting = Collecting { question: Some(&question), ..Collecting::default() };
+        let mut matcher = Matcher::new(&question, &inputs, collecting);
+        let read = |file: &Input, threads| {
+            Read::of(&question, file, |file| Walk::through(file, (check, limits), threads))
+        };
+        let looked = inputs.look((limits, HEADS), "matching", read, |input, read| {
+            cancel.check()?;
+            matcher.take(input, read)
+        })?;
+        let (_, collected) = matcher.end()?;
+        io::Result::Ok((looked, collected))
+    });
+    let (looked, Collecting { verdicts, mut containers, mut findings, .. }) = done?;
+    findings.extend(looked.findings(true).into_iter().map(Finding::from));
+    let said = |text: &str| findings.iter().any(|one| text.ends_with(&one.message));
+    let messages: Vec<_> =
+        messages.into_iter().map(Finding::from).filter(|one| !said(&one.message)).collect();
+    findings.extend(messages);
+    for row in &mut containers {
+        if let Some(Value::String(file)) = row.get_mut("file") {
+            *file = source.shown(file);
+        }
+    }
+    let unknown = findings.iter().any(is_obstacle).then_some(Support::Unknown);
+    // Without code there is none for the GPU.
+    let worst = verdicts.iter().map(|(_, support, _)| *support).max();
+    let verdict = worst.or(unknown).unwrap_or(Support::No);
+    let verdicts = verdicts.into_iter().map(|(file, support, reason)| Verdict {
+        file: source.shown(&file),
+        verdict: support.as_str(),
+        reason: source.shown(&reason),
+    });
+    let findings = findings.into_iter().map(|one| source.finding(one)).collect();
+    Ok(Answer { gpu: name, verdict, verdicts: verdicts.collect(), containers, findings })
+}
+
+/// Asks which images of a source a GPU loads.
+#[pyfunction]
+#[pyo3(name = "match", signature = (source, gpu, /, *, check=false, threads=None))]
+pub(crate) fn match_(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    gpu: &str,
+    check: bool,
+    threads: Option<u32>,
+) -> PyResult<Answer> {
+    let gpu = suggest::gpu(gpu).map_err(|text| not_a_gpu(py, &text))?;
+    let (source, limits) = (Source::of(source)?, limits(threads)?);
+    let of_thread = Arc::clone(&source);
+    let answer = wait_for(py, move |cancel| ask(&of_thread, gpu, check, &limits, cancel))?;
+    let answer = answer.map_err(|error| Finding::of_io(&source.name, &error).to_exception(py))?;
+    // A question about something that is not there, or not understood at all, has no answer.
+    match answer.findings.iter().find(|one| is_obstacle(one)) {
+        Some(finding) if answer.verdicts.is_empty() => {
+            Err(finding.clone().with_errno().to_exception(py))
+        }
+        _ => Ok(answer),
+    }
+}
+
+/// Returns whether a finding keeps a question from being answered. That there is no device code is an answer.
+fn is_obstacle(finding: &Finding) -> bool {
+    finding.is_error()
+        && !matches!(&*finding.code, "targets/nothing" | "file/nothing" | "targets/missing")
+}

@@ -1,0 +1,513 @@
+//! `offload.scan`: the images of many sources as an Arrow stream.
+
+use std::fmt::Write as _;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Instant;
+
+use arrow_array::builder::{ListBuilder, StringBuilder, UInt64Builder};
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use device_select::Vendor;
+use gpu_packages::WheelName;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyString};
+use sha2::{Digest, Sha256};
+use target_id::OffloadKind;
+use tool_answers::listing::Question;
+use tool_answers::row::Row;
+use tool_kit::parallel::{self, Threads};
+
+use crate::fault::Finding;
+use crate::image::{limits, raises};
+use crate::look::{self, Asked, Event, Found};
+use crate::source::Source;
+use crate::work::{Cancel, Events, Hand, PAUSE, Wait};
+
+/// Rows of a batch, at least, unless it is the last.
+const BATCH: usize = 4096;
+
+/// What came of a source.
+#[pyclass(frozen, get_all, module = "offload")]
+#[derive(Clone, Debug)]
+pub(crate) struct SourceResult {
+    /// The source, as it was given.
+    source: String,
+    /// The number of images.
+    images: u64,
+    /// Errors, warnings, notes.
+    findings: Vec<Finding>,
+}
+
+#[pymethods]
+impl SourceResult {
+    /// `True` if nothing in it failed.
+    #[getter]
+    fn ok(&self) -> bool {
+        !self.findings.iter().any(Finding::is_error)
+    }
+
+    fn __repr__(&self) -> String {
+        let errors = self.findings.iter().filter(|one| one.is_error()).count();
+        format!("<SourceResult {}: {} images, {errors} errors>", self.source, self.images)
+    }
+}
+
+/// The settings of a scan.
+#[derive(Debug)]
+struct Settings {
+    sources: Vec<Arc<Source>>,
+    asked: Asked,
+    sha256: bool,
+    /// Errors end the stream, else they are rows.
+    raises: bool,
+}
+
+/// The images of many sources, as a stream of Arrow record batches.
+#[pyclass(frozen, module = "offload")]
+#[derive(Debug)]
+pub(crate) struct Scan {
+    settings: Arc<Settings>,
+    /// The results of the last stream.
+    results: Arc<Mutex<Vec<SourceResult>>>,
+}
+
+/// Facts about a source that all its rows have.
+#[derive(Clone, Debug, Default)]
+struct OfSource {
+    package: Option<String>,
+    version: Option<String>,
+    sha256: Option<String>,
+}
+
+/// Something that a scan came to.
+#[derive(Debug)]
+enum Step {
+    Facts(usize, OfSource),
+    Look(usize, Event),
+    /// The source is done.
+    End,
+}
+
+#[pymethods]
+impl Scan {
+    /// Exports the scan as an Arrow stream; each call starts one from the first source.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A consumer must take any schema that it gets.
+        let _ = requested_schema;
+        let stream = FFI_ArrowArrayStream::new(Box::new(self.start()?));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    /// Exports the types of the columns.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(&*schema())
+            .map_err(|error| crate::fault::internal(&error))?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    /// The sources that the last stream is done with, in order.
+    #[getter]
+    fn results(&self) -> Vec<SourceResult> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The errors of the last stream so far.
+    #[getter]
+    fn errors(&self) -> Vec<Finding> {
+        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = results.iter().flat_map(|one| &one.findings);
+        all.filter(|one| one.is_error()).cloned().collect()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Scan of {} sources>", self.settings.sources.len())
+    }
+}
+
+impl Scan {
+    fn start(&self) -> PyResult<Reader> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let settings = Arc::clone(&self.settings);
+        let events = Events::start(4, move |hand, cancel| {
+            // Nobody waits any more if this fails.
+            let _ = settings.scan(hand, cancel);
+        })?;
+        let (settings, results) = (Arc::clone(&self.settings), Arc::clone(&self.results));
+        Ok(Reader {
+            events,
+            thread: thread::current().id(),
+            looked: Instant::now(),
+            current: (0, OfSource::default(), SourceResult::new(&settings, 0)),
+            settings,
+            results,
+            is_over: false,
+        })
+    }
+}
+
+impl Settings {
+    /// Looks into all sources, several at the same time.
+    fn scan(&self, hand: &Hand<Step>, cancel: &Cancel) -> io::Result<()> {
+        if let [source] = &self.sources[..] {
+            return self
+                .look(source, &self.asked, cancel, &mut |event| hand.give(event.step(0)))
+                .and_then(|()| hand.give(Step::End));
+        }
+        // Each thread has one source.
+        let mut asked = self.asked.clone();
+        let threads = asked.question.limits.threads;
+        asked.question.limits.threads = Threads::one();
+        let numbers: Vec<usize> = (0..self.sources.len()).collect();
+        let look = |number: &usize| {
+            let mut events = Vec::new();
+            let Some(source) = self.sources.get(*number) else { return Ok(events) };
+            self.look(source, &asked, cancel, &mut |event| {
+                cancel.check()?;
+                events.push(event);
+                Ok(())
+            })?;
+            io::Result::Ok(events)
+        };
+        parallel::in_order(threads.count(), &numbers, look, |number, events| {
+            for event in events? {
+                hand.give(event.step(*number))?;
+            }
+            hand.give(Step::End)
+        })
+    }
+
+    fn look(
+        &self,
+        source: &Source,
+        asked: &Asked,
+        cancel: &Cancel,
+        take: &mut dyn FnMut(Told) -> io::Result<()>,
+    ) -> io::Result<()> {
+        take(Told::Facts(OfSource::of(source, self.sha256, cancel)?))?;
+        let looked = look::look(source, asked, cancel, &mut |event| take(Told::Event(event)));
+        if let Err(error) = looked {
+            cancel.check()?;
+            take(Told::Event(Event::Finding(Finding::of_io(&source.name, &error))))?;
+        }
+        Ok(())
+    }
+}
+
+/// Something about one source.
+enum Told {
+    Facts(OfSource),
+    Event(Event),
+}
+
+impl Told {
+    fn step(self, number: usize) -> Step {
+        match self {
+            Told::Facts(facts) => Step::Facts(number, facts),
+            Told::Event(event) => Step::Look(number, event),
+        }
+    }
+}
+
+impl OfSource {
+    fn of(source: &Source, has_hash: bool, cancel: &Cancel) -> io::Result<Self> {
+        let name = Path::new(&source.name).file_name().map(|name| name.to_string_lossy());
+        let name = name.and_then(|name| WheelName::parse(&name).ok());
+        let package = name.as_ref().map(|name| name.name().to_owned());
+        let version = name.as_ref().map(|name| name.version().to_owned());
+        let sha256 = if has_hash { sha256(source, cancel)? } else { None };
+        Ok(OfSource { package, version, sha256 })
+    }
+}
+
+/// Returns the SHA-256 of a file, in hexadecimal digits; `None` for a directory, and for what cannot be read.
+fn sha256(source: &Source, cancel: &Cancel) -> io::Result<Option<String>> {
+    let Some(mut file) = source.open() else { return Ok(None) };
+    let (mut hasher, mut piece) = (Sha256::new(), vec![0; 1 << 18]);
+    loop {
+        cancel.check()?;
+        let Ok(count) = file.read(&mut piece) else { return Ok(None) };
+        match piece.get(..count) {
+            None | Some([]) => break,
+            Some(bytes) => hasher.update(bytes),
+        }
+    }
+    let mut text = String::new();
+    for byte in hasher.finalize() {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(Some(text))
+}
+
+impl SourceResult {
+    fn new(settings: &Settings, number: usize) -> Self {
+        let source =
+            settings.sources.get(number).map_or_else(String::new, |source| source.name.clone());
+        SourceResult { source, images: 0, findings: Vec::new() }
+    }
+}
+
+/// Makes batches of what a scan comes to.
+struct Reader {
+    settings: Arc<Settings>,
+    events: Events<Step>,
+    results: Arc<Mutex<Vec<SourceResult>>>,
+    /// The thread that asked for the stream: signals are looked at there.
+    thread: ThreadId,
+    /// The time of the last look at signals.
+    looked: Instant,
+    /// The source that rows come from.
+    current: (usize, OfSource, SourceResult),
+    is_over: bool,
+}
+
+impl Reader {
+    /// Returns the next batch; `None` after the last.
+    fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let mut rows = Rows::default();
+        while !self.is_over && rows.count < BATCH {
+            if self.events.is_elsewhere() {
+                return Err(error("this stream was started before a fork"));
+            }
+            match self.events.wait() {
+                Wait::Event(step) => self.take(step, &mut rows)?,
+                Wait::Done => self.is_over = true,
+                Wait::Panic(panic) => return Err(error(&format!("internal error: {panic}"))),
+                Wait::Pause => {}
+            }
+            if self.looked.elapsed() >= PAUSE {
+                self.look_at_signals()?;
+                self.looked = Instant::now();
+            }
+        }
+        if rows.count == 0 { Ok(None) } else { rows.finish().map(Some) }
+    }
+
+    fn take(&mut self, step: Step, rows: &mut Rows) -> Result<(), ArrowError> {
+        match step {
+            Step::Facts(number, facts) => {
+                self.current = (number, facts, SourceResult::new(&self.settings, number));
+            }
+            Step::Look(number, Event::Images(found)) => {
+                let Some(source) = self.settings.sources.get(number) else { return Ok(()) };
+                let (_, facts, result) = &mut self.current;
+                result.images += found.len() as u64;
+                found.iter().for_each(|found| rows.add_image((source, facts), found));
+            }
+            Step::Look(number, Event::Finding(finding)) => {
+                let (_, facts, result) = &mut self.current;
+                if finding.is_error() {
+                    let Some(source) = self.settings.sources.get(number) else { return Ok(()) };
+                    let text = format!("{}: {}", finding.file, finding.message);
+                    if self.settings.raises {
+                        result.findings.push(finding);
+                        self.end_source();
+                        return Err(error(&text));
+                    }
+                    rows.add_error((source, facts), &finding);
+                }
+                result.findings.push(finding);
+            }
+            Step::End => self.end_source(),
+        }
+        Ok(())
+    }
+
+    fn end_source(&mut self) {
+        let result = self.current.2.clone();
+        self.results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+    }
+
+    /// Looks at signals in the thread that asked for the stream. In others it could wait for the interpreter, which may wait for
+    /// this.
+    fn look_at_signals(&self) -> Result<(), ArrowError> {
+        if thread::current().id() != self.thread {
+            return Ok(());
+        }
+        let is_raised = Python::try_attach(|py| {
+            let is_raised = py.check_signals().is_err();
+            if is_raised {
+                // The consumer has an exception of its own for the end of a stream: the signal is raised after it.
+                let _ =
+                    py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
+            }
+            is_raised
+        });
+        if is_raised == Some(true) { Err(error("interrupted")) } else { Ok(()) }
+    }
+}
+
+fn error(text: &str) -> ArrowError {
+    ArrowError::ExternalError(text.into())
+}
+
+impl Iterator for Reader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let next = self.batch();
+        if !matches!(next, Ok(Some(_))) {
+            self.is_over = true;
+        }
+        next.transpose()
+    }
+}
+
+impl RecordBatchReader for Reader {
+    fn schema(&self) -> SchemaRef {
+        schema()
+    }
+}
+
+/// Names of the columns of text before the sizes, and after.
+const BEFORE: [&str; 12] = [
+    "source",
+    "package",
+    "version",
+    "file_sha256",
+    "member",
+    "container",
+    "place",
+    "kind",
+    "vendor",
+    "target",
+    "format",
+    "compression",
+];
+
+/// Returns the columns.
+fn schema() -> SchemaRef {
+    let text = |name: &&str| Field::new(*name, DataType::Utf8, *name != "source");
+    let mut fields: Vec<Field> = BEFORE.iter().map(text).collect();
+    let number = |name: &str| Field::new(name, DataType::UInt64, true);
+    fields.extend([number("stored"), number("size"), text(&"image_hash"), number("kernels")]);
+    let item = Arc::new(Field::new("item", DataType::Utf8, true));
+    fields.extend([Field::new("needs", DataType::List(item), true), text(&"error")]);
+    Arc::new(Schema::new(fields))
+}
+
+/// Rows of a batch.
+#[derive(Default)]
+struct Rows {
+    count: usize,
+    before: [StringBuilder; BEFORE.len()],
+    stored: UInt64Builder,
+    size: UInt64Builder,
+    hash: StringBuilder,
+    kernels: UInt64Builder,
+    needs: ListBuilder<StringBuilder>,
+    error: StringBuilder,
+}
+
+impl Rows {
+    fn add_before(&mut self, values: [Option<&str>; BEFORE.len()]) {
+        self.before.iter_mut().zip(values).for_each(|(column, value)| column.append_option(value));
+        self.count += 1;
+    }
+
+    fn add_image(&mut self, (source, facts): (&Source, &OfSource), found: &Found) {
+        let Row { listed: info, hash, needs, .. } = &found.row;
+        let format = serde_json::to_value(info.format()).unwrap_or_default();
+        let compression = info.compression_around().or(info.compression());
+        let compression = compression.map(|it| it.method().to_string());
+        let target = info.target();
+        self.add_before([
+            Some(&source.name),
+            facts.package.as_deref(),
+            facts.version.as_deref(),
+            facts.sha256.as_deref(),
+            look::place_in(&source.path, &found.file.name),
+            Some(info.container().as_str()),
+            Some(&found.row.path()),
+            target.kind().map(OffloadKind::as_str),
+            Vendor::of_image(info).map(Vendor::as_str),
+            Some(target.id()).filter(|id| !id.is_empty()),
+            format.as_str(),
+            compression.as_deref(),
+        ]);
+        self.stored.append_value(info.stored_estimate());
+        self.size.append_value(info.size());
+        self.hash.append_option(hash.as_deref());
+        self.kernels.append_option(found.kernels);
+        self.needs.append_option(
+            needs.as_ref().map(|needs| needs.iter().map(|need| Some(need.to_string()))),
+        );
+        self.error.append_null();
+    }
+
+    fn add_error(&mut self, (source, facts): (&Source, &OfSource), finding: &Finding) {
+        let mut values = [None; BEFORE.len()];
+        let [name, package, version, sha256, member, ..] = &mut values;
+        *name = Some(&*source.name);
+        (*package, *version) = (facts.package.as_deref(), facts.version.as_deref());
+        *sha256 = facts.sha256.as_deref();
+        *member = look::place_in(Path::new(&source.name), &finding.file);
+        self.add_before(values);
+        for column in [&mut self.stored, &mut self.size, &mut self.kernels] {
+            column.append_null();
+        }
+        self.hash.append_null();
+        self.needs.append_null();
+        self.error.append_value(format!("{}: {}", finding.code, finding.message));
+    }
+
+    fn finish(mut self) -> Result<RecordBatch, ArrowError> {
+        let before = self.before.iter_mut().map(|column| Arc::new(column.finish()) as ArrayRef);
+        let mut columns: Vec<ArrayRef> = before.collect();
+        columns.push(Arc::new(self.stored.finish()));
+        columns.push(Arc::new(self.size.finish()));
+        columns.push(Arc::new(self.hash.finish()));
+        columns.push(Arc::new(self.kernels.finish()));
+        columns.push(Arc::new(self.needs.finish()));
+        columns.push(Arc::new(self.error.finish()));
+        RecordBatch::try_new(schema(), columns)
+    }
+}
+
+/// Returns a scan of sources.
+#[pyfunction]
+#[pyo3(signature = (sources, /, *, hash=false, kernels=false, needs=false, formats=false, sha256=false, on_error="row", threads=None))]
+#[expect(
+    clippy::too_many_arguments,
+    clippy::fn_params_excessive_bools,
+    reason = "they have names in Python"
+)]
+pub(crate) fn scan(
+    sources: &Bound<'_, PyAny>,
+    hash: bool,
+    kernels: bool,
+    needs: bool,
+    formats: bool,
+    sha256: bool,
+    on_error: &str,
+    threads: Option<u32>,
+) -> PyResult<Scan> {
+    let raises = raises(on_error, "row")?;
+    let question = Question {
+        hash,
+        needs,
+        formats: formats || kernels,
+        limits: limits(threads)?,
+        ..Question::default()
+    };
+    let is_one = sources.is_instance_of::<PyString>() || sources.hasattr("__fspath__")?;
+    let sources: Vec<_> = if is_one {
+        vec![Source::of(sources)?]
+    } else {
+        sources.try_iter()?.map(|source| Source::of(&source?)).collect::<PyResult<_>>()?
+    };
+    let settings = Settings { sources, asked: Asked { question, kernels }, sha256, raises };
+    Ok(Scan { settings: Arc::new(settings), results: Arc::default() })
+}

@@ -1,0 +1,194 @@
+//! Answers about GPUs: the image that each container gives one, and the verdicts about files, packages and directories.
+
+mod together;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use device_select::{Device, FileSet, PackAnswer, Runtime, Selection, Support, Vendor};
+use fat_object::{FileFormat, Summary};
+
+use together::Together;
+pub use together::{Matcher, PackFile, Reporter};
+use tool_inputs::complaint::Complaint;
+use tool_inputs::inputs::{Input, nothing};
+use tool_inputs::limits::Limits;
+use tool_inputs::split_library::Host;
+use tool_inputs::units::{FileUnits, Walk};
+use tool_kit::looked::Seen;
+use tool_kit::parallel::Threads;
+
+/// The words for what is looked for.
+pub const SOUGHT: &str = "code for these GPUs";
+
+/// The answer about a library whose device code is in kernel packs, for a GPU.
+pub type SplitAnswer = PackAnswer<PathBuf>;
+
+/// A question about files.
+#[derive(Debug)]
+pub struct Question<'a> {
+    /// The GPUs.
+    pub gpus: Vec<Device>,
+    /// Only containers of these kinds; of all kinds if there are none.
+    pub kinds: &'a [Runtime],
+    /// `true` if images are compared with the names of their entries.
+    pub check: bool,
+    /// `true` if some of the code is not enough.
+    pub is_strict: bool,
+    /// The bounds.
+    pub limits: &'a Limits,
+}
+
+impl Question<'_> {
+    /// Returns whether an answer is one for exit status 1.
+    pub fn fails(&self, support: Support) -> bool {
+        match support {
+            Support::Yes => false,
+            Support::Partly => self.is_strict,
+            Support::Unknown | Support::No => true,
+        }
+    }
+}
+
+/// The result of reading a file.
+#[derive(Debug)]
+pub enum Read {
+    /// A file, unless it could not be read, and what is wrong with it.
+    File(Option<File>, Vec<Complaint>),
+    /// A library whose device code is in kernel packs, with an answer for each GPU of AMD's.
+    Split(Arc<Host>, Vec<SplitAnswer>),
+    /// A kernel pack of such a library, which speaks for it.
+    Passed,
+    /// Such a library in a package.
+    Member(Arc<Host>),
+    /// A kernel pack in a package.
+    Pack(Box<PackFile>),
+}
+
+impl Read {
+    /// Reads a file; `walked` walks through it, if that is needed.
+    pub fn of<'f>(
+        question: &Question<'_>,
+        file: &'f Input,
+        walked: impl FnOnce(&'f Input) -> (Walk<'f>, io::Result<Summary>),
+    ) -> Self {
+        if file.is_pack_of_library() {
+            return Read::Passed;
+        }
+        // Rests of device code may be left in a split library: no loader looks there.
+        match file.split_host() {
+            Some(host) if file.is_in_package() => Read::Member(host),
+            Some(host) => {
+                let gpus = question.gpus.iter();
+                let gpus = gpus.filter(|gpu| file.is_named() || gpu.vendor() == Vendor::Amd);
+                let answers = gpus.map(|gpu| host.answer(gpu)).collect();
+                Read::Split(host, answers)
+            }
+            None => {
+                let (found, complaints) = File::of(question, file, walked(file));
+                match found {
+                    Some(found) if found.is_pack_in(file) => {
+                        match file.pack_table(question.limits.max_input) {
+                            Some((path, toc)) => {
+                                let mut input = file.clone();
+                                input.take_bytes();
+                                Read::Pack(Box::new(PackFile { input, file: found, toc, path }))
+                            }
+                            None => Read::File(Some(found), complaints),
+                        }
+                    }
+                    found => Read::File(found, complaints),
+                }
+            }
+        }
+    }
+}
+
+/// A file and what becomes of its units.
+#[derive(Debug)]
+pub struct File {
+    /// Its units, and what is wrong with it.
+    pub read: FileUnits,
+    /// One for each GPU of the question.
+    pub answers: Vec<Selection>,
+}
+
+impl File {
+    /// Walks a file; returns `None` if it could not be read, and all complaints.
+    pub fn read(
+        question: &Question<'_>,
+        file: &Input,
+        threads: Threads,
+    ) -> (Option<File>, Vec<Complaint>) {
+        File::of(question, file, Walk::through(file, (question.check, question.limits), threads))
+    }
+
+    /// Completes what a walk found.
+    fn of(
+        question: &Question<'_>,
+        file: &Input,
+        walked: (Walk<'_>, io::Result<Summary>),
+    ) -> (Option<File>, Vec<Complaint>) {
+        let (read, complaints) = FileUnits::of(file, (question.kinds, question.limits), walked);
+        let file = read.map(|read| {
+            let gpus = question.gpus.iter();
+            let answers = gpus.map(|gpu| device_select::select(&read.units, gpu)).collect();
+            File { read, answers }
+        });
+        (file, complaints)
+    }
+
+    /// Returns what came of a file; an error if nothing is worth a word.
+    fn seen(together: &Together<'_>, input: &Input, file: Option<&File>) -> Result<Seen, Seen> {
+        let question = together.question;
+        let Some(file) = file else { return Ok(Seen::Faults) };
+        let mut asked = file.asked(question, input).map(|(_, answers)| answers).peekable();
+        if !input.is_named() && !file.is_damaged() && asked.peek().is_none() {
+            return Err(nothing(&file.read.summary));
+        }
+        let fails = |answers: &Selection| question.fails(answers.support());
+        let is_alone = !together.is_about(input);
+        Ok(Seen::faults(!file.is_sound() || is_alone && asked.any(fails)))
+    }
+
+    /// Adds it to others, under a name.
+    pub fn add_to(&self, set: &mut FileSet, name: &str, question: &Question<'_>, input: &Input) {
+        set.add(name, &self.read.units, self.asked(question, input));
+    }
+
+    /// Returns the numbers of the GPUs that the file is to have code for, with the answers. Directories have files for GPUs of several
+    /// vendors: each is only asked about GPUs of its own. LLVM bitcode there is a library for compilers.
+    pub fn asked<'a>(
+        &'a self,
+        question: &'a Question<'_>,
+        input: &'a Input,
+    ) -> impl Iterator<Item = (usize, &'a Selection)> {
+        let is_pack = self.read.summary.format == FileFormat::Kpack;
+        let gpus = question.gpus.iter().zip(&self.answers).enumerate();
+        let asked = gpus.filter(move |(_, (gpu, answers))| {
+            input.is_named()
+                || answers.concerns(&self.read.units, gpu)
+                    && (!is_pack
+                        || input.package().is_some()
+                        || answers.support() < Support::Unknown)
+        });
+        asked.map(|(n, (_, answers))| (n, answers))
+    }
+
+    /// Returns whether it is a kernel pack in a package, and in order.
+    fn is_pack_in(&self, input: &Input) -> bool {
+        let is_pack = self.read.summary.format == FileFormat::Kpack;
+        is_pack && input.is_in_package() && !input.is_named() && !self.is_damaged()
+    }
+
+    /// Returns whether something is wrong with its containers.
+    pub fn is_damaged(&self) -> bool {
+        self.read.is_damaged()
+    }
+
+    /// Returns whether there is device code, and nothing is wrong with its containers.
+    fn is_sound(&self) -> bool {
+        !self.is_damaged() && !self.read.units.is_empty()
+    }
+}
