@@ -13,7 +13,7 @@ type Line = (&'static str, Option<&'static [&'static str]>);
 const FOR_TESTS: [&str; 3] = ["samples", "oracles", "tool-tests"];
 
 /// The floors from the ground up. A crate may be listed before it exists.
-const FLOORS: [(&str, &[Line]); 10] = [
+const FLOORS: [(&str, &[Line]); 11] = [
     ("foundation", &[("byte-parts", None), ("offload-codecs", None)]),
     (
         "ground",
@@ -59,12 +59,30 @@ const FLOORS: [(&str, &[Line]); 10] = [
             // For build scripts: it runs the compiler.
             ("offload-build", Some(&["hda-archive", "offload-link"])),
             (
+                "device-files",
+                Some(&[
+                    "byte-parts",
+                    "target-id",
+                    "device-code",
+                    "fat-object",
+                    "device-select",
+                    "fat-edit",
+                    "gpu-packages",
+                ]),
+            ),
+        ],
+    ),
+    (
+        "sixth",
+        &[
+            (
                 "offload-tool-inputs",
                 Some(&[
                     "byte-parts",
                     "bundle-format",
                     "kpack",
                     "fat-object",
+                    "device-files",
                     "device-select",
                     "fat-edit",
                     "gpu-packages",
@@ -73,8 +91,8 @@ const FLOORS: [(&str, &[Line]); 10] = [
             ),
         ],
     ),
-    ("sixth", &[("offload-tool-edits", None)]),
-    ("seventh", &[("offload-drop-ins", None)]),
+    ("seventh", &[("offload-tool-edits", None)]),
+    ("eighth", &[("offload-drop-ins", None)]),
     ("roof", &[("offload-cli", None)]),
 ];
 
