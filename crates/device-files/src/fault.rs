@@ -19,6 +19,9 @@ pub struct Fault {
     pub offset: Option<u64>,
     /// One sentence.
     pub message: String,
+    /// `true` if answers about GPUs say it of the image.
+    #[serde(skip)]
+    pub(crate) is_in_answers: bool,
 }
 
 impl Fault {
@@ -27,13 +30,20 @@ impl Fault {
     pub fn new(member: &str, finding: &Finding) -> Self {
         let code = finding_code(finding.error().kind());
         let (level, offset) = (level(finding.severity()), finding.location().file_offset());
-        Fault { code, level, member: member.to_owned(), offset, message: finding.to_string() }
+        Fault {
+            code,
+            level,
+            member: member.to_owned(),
+            offset,
+            message: finding.to_string(),
+            is_in_answers: false,
+        }
     }
 
     /// Creates an error.
     pub(crate) fn error(member: &str, code: &'static str, message: impl Into<String>) -> Self {
         let (member, message) = (member.to_owned(), message.into());
-        Fault { code, level: "error", member, offset: None, message }
+        Fault { code, level: "error", member, offset: None, message, is_in_answers: false }
     }
 
     pub(crate) fn with_level(self, severity: Severity) -> Self {

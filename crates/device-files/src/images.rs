@@ -2,12 +2,13 @@
 
 use std::io::{self, Read, Seek, Write};
 
-use fat_object::{Finding, Image, ImageInfo, Visitor};
+use fat_object::ImageInfo;
 use serde::Serialize;
 
 use crate::fault::Fault;
 use crate::files::{DeviceFile, FileVisitor, each_file};
 use crate::options::Options;
+use crate::survey::survey;
 
 /// An image: one object of `offload ls --json`, with the member instead of the file.
 #[derive(Clone, Debug, Serialize)]
@@ -54,56 +55,7 @@ pub struct Listing {
 ///
 /// Errors of reading. Damaged files are findings.
 pub fn list<R: Read + Seek + Clone>(reader: R, options: &Options) -> io::Result<Listing> {
-    let mut listing = Listing::default();
-    each_file(reader, options, &mut listing)?;
-    Ok(listing)
-}
-
-impl FileVisitor for Listing {
-    fn package(&mut self) {
-        self.is_package = true;
-    }
-
-    fn file(&mut self, file: &mut DeviceFile<'_>) -> io::Result<()> {
-        let options = file.options().clone().with_tables_only(true);
-        let (member, before) = (file.member(), self.findings.len());
-        let mut lister = Lister { member, listing: self };
-        let summary = file.walk(&options, &mut lister)?;
-        let (size, format) = (summary.size, summary.format.to_string());
-        let (member, images) = (member.to_owned(), summary.images);
-        self.files.push(FileRow { member, size, format, images });
-        // A member without images is one of many; a file must say why it has none.
-        if let Err(why) = summary.no_images()
-            && images == 0
-            && self.findings.len() == before
-        {
-            self.findings.push(Fault::error(file.member(), "file/unknown", why));
-        }
-        Ok(())
-    }
-
-    fn fault(&mut self, fault: Fault) -> io::Result<()> {
-        self.findings.push(fault);
-        Ok(())
-    }
-}
-
-struct Lister<'l> {
-    member: &'l str,
-    listing: &'l mut Listing,
-}
-
-impl Visitor for Lister<'_> {
-    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        let (member, image) = (self.member.to_owned(), image.info().clone());
-        self.listing.images.push(ImageRow { member, image });
-        Ok(())
-    }
-
-    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
-        self.listing.findings.push(Fault::new(self.member, finding));
-        Ok(())
-    }
+    Ok(survey(reader, options)?.listing)
 }
 
 /// Writes the bytes of an image, decompressed if its bundle is compressed, as [`fat_object::copy_image`] does. `member` and

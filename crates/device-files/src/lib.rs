@@ -8,6 +8,7 @@
 //! | the bytes of an image | [`copy_image`] |
 //! | the kernels, with their resources | [`kernels`], [`Kernels`] |
 //! | the GPUs that it serves, and why not another | [`judge`], [`Verdicts`] |
+//! | both, from one walk, for any number of GPUs | [`survey`], [`Survey`] |
 //! | the files themselves, for other questions | [`each_file`], [`FileVisitor`] |
 //!
 //! ```
@@ -46,6 +47,7 @@ mod kernels;
 mod members;
 mod options;
 mod part;
+mod survey;
 mod verdicts;
 
 pub use fault::{Fault, finding_code};
@@ -54,6 +56,7 @@ pub use images::{FileRow, ImageRow, Listing, copy_image, list};
 pub use kernels::{KernelRow, Kernels, kernels};
 pub use members::{HEAD, Reading, is_looked_into};
 pub use options::Options;
+pub use survey::{Survey, survey};
 pub use verdicts::{AnswerRow, Verdict, Verdicts, judge};
 
 /// The code of the README compiles and runs.
