@@ -43,7 +43,7 @@ impl Read for Blob {
         #[expect(clippy::cast_precision_loss, reason = "the size was such a number")]
         let offset = self.at as f64;
         // SAFETY: the page writes at most `size` bytes to the buffer, which has as many.
-        let read = unsafe { self::read(offset, buf.as_mut_ptr(), size) };
+        let read = unsafe { read(offset, buf.as_mut_ptr(), size) };
         let read = usize::try_from(read).ok().filter(|&read| read <= size);
         let read = read.ok_or_else(|| {
             io::Error::other(format!(

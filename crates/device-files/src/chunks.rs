@@ -7,7 +7,7 @@ use byte_parts::seek_position;
 /// The size of all chunks but the last. Memory is taken as bytes come, whatever a package says of its members.
 const CHUNK: usize = 1 << 20;
 
-/// Bytes in chunks, none of which moves when more come.
+/// Bytes in chunks. No chunk moves when more bytes come.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     chunks: Vec<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! What is wrong with a file.
+//! Findings: errors and warnings about a file.
 
 use std::io;
 

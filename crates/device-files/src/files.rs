@@ -161,7 +161,7 @@ impl<R: Read + Seek + Clone> Outer<'_, R> {
         self.visitor.fault(Fault::of_package("", &error))
     }
 
-    /// Hands over a file that is no package from its start.
+    /// Hands over a file that is not a package from its start.
     fn file_or_zip_after(&mut self, is_script: bool) -> io::Result<()> {
         match Zip::behind(self.reader.clone()).map_err(io::Error::from) {
             Ok(Some(zip)) => {
@@ -186,7 +186,7 @@ impl<R: Read + Seek + Clone> Outer<'_, R> {
         }
     }
 
-    /// Hands over a file that is no package.
+    /// Hands over a file that is not a package.
     fn file(&mut self, range: Range<u64>) -> io::Result<()> {
         let options = self.options.of_walk(self.options.held_of(self.len));
         let mut reader = Part::new(self.reader.clone(), range);
@@ -232,7 +232,7 @@ impl<R: Read + Seek + Clone> Members<'_, '_, R> {
         most.saturating_sub(self.held)
     }
 
-    /// Hands over a member. The inner result is that of the visitor.
+    /// Hands over a member. The inner result is the visitor's.
     fn take(
         &mut self,
         member: &Member,
@@ -288,6 +288,9 @@ impl<R: Read + Seek + Clone> gpu_packages::Visitor for Members<'_, '_, R> {
     }
 
     fn member(&mut self, member: &Member, contents: &mut dyn Read) -> Result<(), Error> {
+        if self.ended.is_err() {
+            return Err(Error::refused("no more members are wanted"));
+        }
         let path = member.path().to_string_lossy();
         if !member.has_file_contents() || !self.outer.visitor.wants(&path) {
             return Ok(());
@@ -297,7 +300,9 @@ impl<R: Read + Seek + Clone> gpu_packages::Visitor for Members<'_, '_, R> {
     }
 
     fn finding(&mut self, finding: Finding) {
-        if finding.kind.hides_members() && self.ended.is_ok() {
+        if finding.error.kind() == gpu_packages::ErrorKind::Io && self.ended.is_ok() {
+            self.ended = Err(finding.error.into());
+        } else if finding.kind.hides_members() && self.ended.is_ok() {
             let fault = Fault::of_package(&finding.path.to_string_lossy(), &finding.error);
             self.ended = self.outer.visitor.fault(fault);
         }

@@ -7,7 +7,7 @@
 //! | the images | [`list`], [`Listing`] |
 //! | the bytes of an image | [`copy_image`] |
 //! | the kernels, with their resources | [`kernels`], [`Kernels`] |
-//! | the GPUs that it serves, and why not another | [`judge`], [`Verdicts`] |
+//! | the GPUs that it has code for, and why others get none | [`judge`], [`Verdicts`] |
 //! | both, from one walk, for any number of GPUs | [`survey`], [`Survey`] |
 //! | the files themselves, for other questions | [`each_file`], [`FileVisitor`] |
 //!

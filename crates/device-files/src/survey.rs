@@ -70,7 +70,7 @@ impl FileVisitor for Surveyor {
     fn file(&mut self, file: &mut DeviceFile<'_>) -> io::Result<()> {
         let options = file.options().clone().with_tables_only(true);
         let member = file.member();
-        let (listing, before) = (&mut self.listing, self.listing.findings.len());
+        let (before, listing) = (self.listing.findings.len(), &mut self.listing);
         let mut walk = Walk {
             member,
             listing,

@@ -41,6 +41,7 @@ pub struct Verdicts {
     pub verdicts: Vec<Verdict>,
     /// Everything that is wrong.
     pub findings: Vec<Fault>,
+    is_package: bool,
     gpus: Vec<Device>,
     files: Arc<Vec<Containers>>,
     /// The answers of each file, one for each GPU.
@@ -52,23 +53,35 @@ impl Verdicts {
         let files = Arc::clone(&survey.files);
         let listed = survey.listing.findings.iter().filter(|fault| !fault.is_in_answers);
         let findings = listed.chain(&survey.findings).cloned().collect();
-        let gpus = gpus.to_vec();
-        let mut found = Verdicts { verdicts: Vec::new(), findings, gpus, files, answers };
-        found.verdicts =
-            if survey.listing.is_package { found.of_package() } else { found.of_file() };
+        let (gpus, is_package) = (gpus.to_vec(), survey.listing.is_package);
+        let verdicts = Vec::new();
+        let mut found = Verdicts { verdicts, findings, is_package, gpus, files, answers };
+        found.verdicts = if is_package { found.of_package() } else { found.of_file() };
         found
     }
 
     /// Returns the answers about each container, in the order of the file.
     pub fn rows(&self) -> impl Iterator<Item = AnswerRow<'_>> {
-        self.files.iter().zip(&self.answers).flat_map(move |(file, answers)| {
-            (0..file.units.len()).flat_map(move |unit| {
-                self.gpus.iter().zip(answers).filter_map(move |(gpu, answers)| {
-                    let answer = answers.record(&file.units, gpu, unit)?;
-                    Some(AnswerRow { member: &file.member, answer })
+        let files = self.files.iter().zip(&self.answers);
+        files.filter(|(file, answers)| self.is_shown(file, answers)).flat_map(
+            move |(file, answers)| {
+                (0..file.units.len()).flat_map(move |unit| {
+                    self.gpus.iter().zip(answers).filter_map(move |(gpu, answers)| {
+                        let answer = answers.record(&file.units, gpu, unit)?;
+                        Some(AnswerRow { member: &file.member, answer })
+                    })
                 })
-            })
-        })
+            },
+        )
+    }
+
+    /// Returns whether a file has rows: a sound member without code for the vendors of the GPUs has none.
+    fn is_shown(&self, file: &Containers, answers: &[Selection]) -> bool {
+        let concerns = |(gpu, one): (&Device, &Selection)| one.concerns(&file.units, gpu);
+        let is_fault = |one: &Fault| one.level == "error" && one.member == file.member;
+        !self.is_package
+            || self.gpus.iter().zip(answers).any(concerns)
+            || self.findings.iter().any(is_fault)
     }
 
     fn of_file(&self) -> Vec<Verdict> {

@@ -36,9 +36,9 @@ pub struct Front<'a> {
     pub title: &'a str,
     /// HTML before the report.
     pub body: &'a str,
-    /// Its style, after that of the report.
+    /// Its style, after the style of the report.
     pub style: &'a str,
-    /// Its script, after that of the report, in a function of its own.
+    /// Its script, after the script of the report, in a function of its own.
     pub script: &'a str,
     /// A WebAssembly module, compressed with gzip: the text of the element `module` in base64.
     pub module: &'a [u8],

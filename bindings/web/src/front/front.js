@@ -175,7 +175,12 @@ function table(answers) {
   return around;
 }
 
-byId("file").addEventListener("change", (event) => event.target.files.length > 0 && open(event.target.files[0]));
+byId("file").addEventListener("change", ({ target }) => {
+  const [chosen] = target.files;
+  // The same file may be chosen again.
+  target.value = "";
+  if (chosen !== undefined) open(chosen);
+});
 byId("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   ask();
