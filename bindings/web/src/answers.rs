@@ -56,8 +56,8 @@ impl Dropped {
             Ok(device) => device,
             Err(error) => return json!({"error": error.to_string(), "near": error.near(gpu)}),
         };
-        let mut value =
-            serde_json::to_value(self.survey.judge(&[device.clone()])).unwrap_or_default();
+        let mut value = serde_json::to_value(self.survey.judge(std::slice::from_ref(&device)))
+            .unwrap_or_default();
         if let Some(fields) = value.as_object_mut() {
             fields.insert("gpu".to_owned(), device.name().into());
             fields.insert("doubt".to_owned(), device.doubt().into());
