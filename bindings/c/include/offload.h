@@ -9,8 +9,9 @@
  * Ownership. What a function returns as a pointer belongs to the caller, and its `_free` function ends it; NULL may be freed.
  * Texts are UTF-8, are not terminated, and live as long as the object that they are from.
  *
- * Threads. There is no global state but constant tables. An OffloadFile may be used by several threads at once if its read function may be called so;
- * OffloadAnswers and OffloadError never change, and any thread may read them. Each is freed once, when no thread uses it.
+ * Threads. There is no global state but constant tables. An OffloadFile may be used by several threads at once if its read function
+ * may be called so; OffloadAnswers and OffloadError never change, and any thread may read them. Each is freed once, when no thread
+ * uses it.
  *
  * Errors. A function that fails returns NULL or false, and sets *error if `error` is not NULL: free it with offload_error_free.
  * No function ends or unwinds the caller: a fault in the library is an error of the kind OFFLOAD_ERROR_INTERNAL.
