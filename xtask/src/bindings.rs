@@ -11,7 +11,8 @@ use crate::unpacked;
 use crate::workspace::Workspace;
 
 /// The compiler that knows WebAssembly, with its standard library, from Debian's suite `sid`: a compiler by rustup is not everywhere.
-const WASM_RUST: &str = "rustc libstd-rust-dev libstd-rust-dev-wasm32 libstd-rust-1.97 libllvm22 lld-22";
+const WASM_RUST: &str =
+    "rustc libstd-rust-dev libstd-rust-dev-wasm32 libstd-rust-1.97 libllvm22 lld-22";
 
 /// Returns a command of cargo in the workspace of the bindings. Its outputs are apart from those of the main workspace.
 fn cargo(workspace: &Workspace, words: &str) -> Command {
@@ -28,7 +29,9 @@ fn target(workspace: &Workspace) -> PathBuf {
 /// Checks the form and the lints of a package of the bindings.
 fn lints(workspace: &Workspace, package: &str) -> Result {
     run(cargo(workspace, "fmt --check -p").arg(package))?;
-    run(cargo(workspace, "clippy --quiet --locked --all-targets -p").arg(package).args(["--", "-D", "warnings"]))
+    run(cargo(workspace, "clippy --quiet --locked --all-targets -p")
+        .arg(package)
+        .args(["--", "-D", "warnings"]))
 }
 
 /// The C library, its header, and programs that use it.
@@ -53,7 +56,9 @@ pub(crate) fn install_c(workspace: &Workspace, arguments: &[String]) -> Result {
     let configs = lib.join("pkgconfig");
     fs::create_dir_all(&configs)?;
     fs::create_dir_all(&include)?;
-    run(command("install -m 755").arg(built.join("liboffload.so")).arg(lib.join("liboffload.so.1")))?;
+    run(command("install -m 755")
+        .arg(built.join("liboffload.so"))
+        .arg(lib.join("liboffload.so.1")))?;
     run(command("ln -sf liboffload.so.1").arg(lib.join("liboffload.so")))?;
     run(command("install -m 644").arg(built.join("liboffload.a")).arg(&lib))?;
     run(command("install -m 644").arg(source.join("include/offload.h")).arg(include))?;
@@ -86,7 +91,8 @@ fn write_page(workspace: &Workspace, page: &Path) -> Result {
     let place = workspace.target.join("wasm-rust");
     unpacked::fetch_rust(&place, WASM_RUST)?;
     let root = place.join("root/usr");
-    let module = "build --profile web --quiet --locked --target wasm32-unknown-unknown -p offload-web --lib";
+    let module =
+        "build --profile web --quiet --locked --target wasm32-unknown-unknown -p offload-web --lib";
     run(cargo(workspace, module)
         .env("CARGO_TARGET_DIR", target(workspace).join("wasm"))
         .env("RUSTC", root.join("bin/rustc"))

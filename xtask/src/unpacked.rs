@@ -39,7 +39,11 @@ pub(crate) fn fetch(version: &str, place: &Path) -> Result {
         return Ok(());
     }
     unpacked(place, &packages(version, suite), &format!("LLVM {version}"))?;
-    patch(place, &[&format!("usr/lib/llvm-{version}/bin")], &format!("usr/lib/llvm-{version}/lib"))?;
+    patch(
+        place,
+        &[&format!("usr/lib/llvm-{version}/bin")],
+        &format!("usr/lib/llvm-{version}/lib"),
+    )?;
     let programs = format!("root/usr/lib/llvm-{version}/bin");
     process::run(command("ln -s").arg(programs).arg(place.join("bin")))?;
     if process::run(Command::new(&program).arg("--version")).is_err() {
@@ -115,12 +119,7 @@ fn download(place: &Path, mirror: &str, packages: &[String]) -> Result {
     fs::write(apt.join("sources.list"), source("sid") + &source("experimental"))?;
     fs::write(apt.join("status"), "")?;
     process::run(with_lists(&apt).arg("update"))?;
-    process::run(
-        with_lists(&apt)
-            .arg("download")
-            .args(packages)
-            .current_dir(place.join("deb")),
-    )
+    process::run(with_lists(&apt).arg("download").args(packages).current_dir(place.join("deb")))
 }
 
 fn with_lists(apt: &Path) -> Command {

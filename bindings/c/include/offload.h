@@ -266,7 +266,7 @@ OffloadAnswers *offload_match(const OffloadFile *file,
                               OffloadError **error);
 
 /**
- * Hands the bytes of an image to a function, piece by piece, decompressed.
+ * Hands the bytes of an image to a function, piece by piece, decompressed. Each call reads the file up to the image.
  *
  * @param file A file of this library, not freed.
  * @param member The field `member` of the image, ending with a zero; empty for a file that is no package.

@@ -22,20 +22,25 @@ pub type OffloadWrite =
     Option<unsafe extern "C" fn(context: *mut c_void, data: *const u8, size: usize) -> bool>;
 
 /// A file, or a package of files: wheel, zip, tar, deb, rpm, conda, container image.
-#[derive(Debug)]
 pub struct OffloadFile {
     source: FileSource,
     options: Options,
 }
 
-#[derive(Clone, Debug)]
+impl std::fmt::Debug for OffloadFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OffloadFile").finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone)]
 enum FileSource {
     Memory(Cursor<&'static [u8]>),
     Function(FunctionReader),
 }
 
 /// A file that a function of the caller reads.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct FunctionReader {
     read: unsafe extern "C" fn(*mut c_void, u64, *mut u8, usize) -> i64,
     context: *mut c_void,
@@ -247,7 +252,7 @@ pub unsafe extern "C" fn offload_match(
     unsafe { guarded(error, ptr::null_mut(), work) }
 }
 
-/// Hands the bytes of an image to a function, piece by piece, decompressed.
+/// Hands the bytes of an image to a function, piece by piece, decompressed. Each call reads the file up to the image.
 ///
 /// @param file A file of this library, not freed.
 /// @param member The field `member` of the image, ending with a zero; empty for a file that is no package.

@@ -8,7 +8,7 @@ use byte_parts::seek_position;
 const CHUNK: usize = 1 << 20;
 
 /// Bytes in chunks. No chunk moves when more bytes come.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Chunks {
     chunks: Vec<Vec<u8>>,
     len: u64,

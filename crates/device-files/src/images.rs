@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::fault::Fault;
 use crate::files::{DeviceFile, FileVisitor, each_file};
 use crate::options::Options;
-use crate::survey::survey;
 
 /// An image: one object of `offload ls --json`, with the member instead of the file.
 #[derive(Clone, Debug, Serialize)]
@@ -49,17 +48,8 @@ pub struct Listing {
     pub findings: Vec<Fault>,
 }
 
-/// Lists the images of a file, or of the members of a package. Compressed images are listed by their tables.
-///
-/// # Errors
-///
-/// Errors of reading. Damaged files are findings.
-pub fn list<R: Read + Seek + Clone>(reader: R, options: &Options) -> io::Result<Listing> {
-    Ok(survey(reader, options)?.listing)
-}
-
 /// Writes the bytes of an image, decompressed if its bundle is compressed, as [`fat_object::copy_image`] does. `member` and
-/// `index` are those of a [`list`] with the same options. Returns how many they are.
+/// `index` are those of a [`list`](crate::list()) with the same options. Returns how many they are.
 ///
 /// # Errors
 ///

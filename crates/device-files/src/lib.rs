@@ -52,11 +52,11 @@ mod verdicts;
 
 pub use fault::{Fault, finding_code};
 pub use files::{DeviceFile, FileVisitor, each_file};
-pub use images::{FileRow, ImageRow, Listing, copy_image, list};
+pub use images::{FileRow, ImageRow, Listing, copy_image};
 pub use kernels::{KernelRow, Kernels, kernels};
 pub use members::{HEAD, Reading, is_looked_into};
 pub use options::Options;
-pub use survey::{Survey, survey};
+pub use survey::{Survey, list, survey};
 pub use verdicts::{AnswerRow, Verdict, Verdicts, judge};
 
 /// The code of the README compiles and runs.

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
 
-use device_select::{Collector, Device, Unit, select};
+use device_select::{Collector, Unit};
 use fat_edit::Registrable;
 use fat_object::{Container, ErrorKind, Finding, Image, Visitor};
 
@@ -11,7 +11,6 @@ use crate::fault::Fault;
 use crate::files::{DeviceFile, FileVisitor, each_file};
 use crate::images::{FileRow, ImageRow, Listing};
 use crate::options::Options;
-use crate::verdicts::Verdicts;
 
 /// A file or a package that was read once, for any number of GPUs.
 #[derive(Debug, Default)]
@@ -43,16 +42,13 @@ pub fn survey<R: Read + Seek + Clone>(reader: R, options: &Options) -> io::Resul
     Ok(Survey { listing, files: Arc::new(files), findings })
 }
 
-impl Survey {
-    /// Judges whether the file has code for GPUs, by the rules of their runtimes.
-    #[must_use]
-    pub fn judge(&self, gpus: &[Device]) -> Verdicts {
-        let answers = self.files.iter().map(|file| {
-            let answers = gpus.iter().map(|gpu| select(&file.units, gpu));
-            answers.collect()
-        });
-        Verdicts::new(self, gpus, answers.collect())
-    }
+/// Lists the images of a file, or of the members of a package. Compressed images are listed by their tables.
+///
+/// # Errors
+///
+/// Errors of reading. Damaged files are findings.
+pub fn list<R: Read + Seek + Clone>(reader: R, options: &Options) -> io::Result<Listing> {
+    Ok(survey(reader, options)?.listing)
 }
 
 #[derive(Default)]

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
 
-use device_select::{AnswerRecord, Device, FileSet, Selection};
+use device_select::{AnswerRecord, Device, FileSet, Selection, select};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::fault::Fault;
@@ -48,8 +48,20 @@ pub struct Verdicts {
     answers: Vec<Vec<Selection>>,
 }
 
+impl Survey {
+    /// Judges whether the file has code for GPUs, by the rules of their runtimes.
+    #[must_use]
+    pub fn judge(&self, gpus: &[Device]) -> Verdicts {
+        let answers = self.files.iter().map(|file| {
+            let answers = gpus.iter().map(|gpu| select(&file.units, gpu));
+            answers.collect()
+        });
+        Verdicts::new(self, gpus, answers.collect())
+    }
+}
+
 impl Verdicts {
-    pub(crate) fn new(survey: &Survey, gpus: &[Device], answers: Vec<Vec<Selection>>) -> Self {
+    fn new(survey: &Survey, gpus: &[Device], answers: Vec<Vec<Selection>>) -> Self {
         let files = Arc::clone(&survey.files);
         let listed = survey.listing.findings.iter().filter(|fault| !fault.is_in_answers);
         let findings = listed.chain(&survey.findings).cloned().collect();

@@ -74,22 +74,20 @@ const FLOORS: [(&str, &[Line]); 11] = [
     ),
     (
         "sixth",
-        &[
-            (
-                "offload-tool-inputs",
-                Some(&[
-                    "byte-parts",
-                    "bundle-format",
-                    "kpack",
-                    "fat-object",
-                    "device-files",
-                    "device-select",
-                    "fat-edit",
-                    "gpu-packages",
-                    "offload-tool-kit",
-                ]),
-            ),
-        ],
+        &[(
+            "offload-tool-inputs",
+            Some(&[
+                "byte-parts",
+                "bundle-format",
+                "kpack",
+                "fat-object",
+                "device-files",
+                "device-select",
+                "fat-edit",
+                "gpu-packages",
+                "offload-tool-kit",
+            ]),
+        )],
     ),
     ("seventh", &[("offload-tool-edits", None)]),
     ("eighth", &[("offload-drop-ins", None)]),
