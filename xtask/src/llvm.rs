@@ -51,6 +51,14 @@ pub(crate) fn slow(_: &mut Ci) -> Result {
     need_llvm()?;
     run(peer().args(["--test", "llvm", "--", "--ignored", "--skip", "wine", "--skip", "retouch"]))?;
     run(peer().args(["--test", "llvm", "hostile_files::ours"]).env("HOSTILE_SIDE", "both"))?;
+    // Tests of which the gate runs a part.
+    let parts = [
+        "packager::packages_and",
+        "bundler::bundles_lists",
+        "kernels_are_those",
+        "edit::files_thinned_to_one",
+    ];
+    run(peer().args(["--test", "llvm", "--"]).args(parts).env("THOROUGH", "1"))?;
     run(peer().args(["--quiet", "--bench", "libraries"]))
 }
 

@@ -60,9 +60,12 @@ pub fn compress_stream(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, E
 fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {
     let method = options.method;
     let codec = method.known().ok_or_else(|| Error::no_codec(method))?;
-    codec
-        .compress_code(data, options.level, options.threads, out)
-        .map_err(|error| Error::of_codec(method, 0, data.len() as u64, &error))
+    let encoded = if options.as_clang {
+        codec.compress_as_clang(data, options.level, out)
+    } else {
+        codec.compress_code(data, options.level, options.threads, out)
+    };
+    encoded.map_err(|error| Error::of_codec(method, 0, data.len() as u64, &error))
 }
 
 /// Runs `work` and hashes `data`: MD5 takes about half as long as fast compression, so at once.

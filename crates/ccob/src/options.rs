@@ -18,11 +18,18 @@ pub struct WriteOptions {
     pub(crate) method: Method,
     pub(crate) level: Option<i32>,
     pub(crate) threads: u32,
+    pub(crate) as_clang: bool,
 }
 
 impl Default for WriteOptions {
     fn default() -> Self {
-        Self { version: Version::V3, method: Method::default(), level: None, threads: 1 }
+        Self {
+            version: Version::V3,
+            method: Method::default(),
+            level: None,
+            threads: 1,
+            as_clang: false,
+        }
     }
 }
 
@@ -59,6 +66,14 @@ impl WriteOptions {
     #[must_use]
     pub fn with_threads(mut self, threads: u32) -> Self {
         self.threads = threads;
+        self
+    }
+
+    /// Takes clang's parameters of libzstd in place of ours, on one thread: the same release of libzstd gives the bytes that clang
+    /// gives. `false` by default.
+    #[must_use]
+    pub fn with_clang_parameters(mut self, as_clang: bool) -> Self {
+        self.as_clang = as_clang;
         self
     }
 

@@ -12,6 +12,7 @@ use device_select::{Device, Wanted};
 use offload_check::{Bytes, Percent, Policy, growth};
 
 use crate::suggest;
+use tool_inputs::complaint::violation;
 use tool_inputs::limits::Limits;
 use tool_kit::arguments::usage;
 use tool_kit::document::{Document, FINDINGS, Shape};
@@ -136,6 +137,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut document = Document::start(args.format.get(), &SHAPE)?;
     if document.is_text() && !args.format.is_quiet() {
         suggest::explain(&policy.targets.require);
+        suggest::explain_wanted(&policy.targets.only);
     }
     // Findings of several questions about one file are there once.
     let mut found = Document::silent(&SHAPE)?;
@@ -155,7 +157,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
             found.finding(finding::Finding::error("file/nothing", base, why))?;
         } else if is_read && are_read {
             // There is no growth of a part.
-            found.findings(growth(&policy, code, sizes).map(finding))?;
+            found.findings(growth(&policy, code, sizes).map(violation))?;
         }
     }
     document.take_files(&mut found);
@@ -170,15 +172,6 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         print(document.all_findings(), args.files.len(), args.format.is_quiet())?;
     }
     document.end(if is_faulty { Outcome::Faults } else { Outcome::Clean })
-}
-
-/// Returns what is said about a violation.
-fn finding(one: offload_check::Violation) -> finding::Finding {
-    let level = match one.level {
-        offload_check::Level::Warning => Level::Warning,
-        offload_check::Level::Error => Level::Error,
-    };
-    finding::Finding::error(one.code, &one.file, one.message).with_level(level).with_help(one.help)
 }
 
 /// Prints a line for each finding, and a summary unless it is quiet.

@@ -11,9 +11,11 @@ use serde::Serialize;
 
 use crate::match_gpu::{File, Question};
 use crate::suggest;
+use tool_inputs::complaint::violation;
 use tool_inputs::environment::{self, Distribution};
 use tool_inputs::limits::Limits;
 use tool_inputs::native;
+use tool_inputs::variants;
 use tool_kit::document::{Document, Shape};
 use tool_kit::finding::{Finding, Level};
 use tool_kit::format::{Format, JudgeFormat};
@@ -75,12 +77,16 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         report::error(fault);
         document.finding(Finding::error("file/error", "", fault))?;
     }
-    let look = |one: &Distribution| look(&question, one);
+    let look = |one: &Distribution| {
+        let variant = variants::judge_installed(one, &question.gpus, Some(&args.limits));
+        (look(&question, one), variant)
+    };
+    let mut said = Vec::new();
     parallel::in_order(
         args.limits.threads.count(),
         &distributions,
         look,
-        |one, (files, faults)| {
+        |one, ((files, faults), variant)| {
             for fault in &faults {
                 report::error(fault);
                 document.finding(Finding::error("file/error", one.name(), fault))?;
@@ -106,12 +112,19 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                     rows.push((kind, row));
                 }
             }
+            for one in variant.into_iter().map(violation) {
+                if one.level == Level::Error {
+                    outcome = Outcome::Faults;
+                }
+                document.finding(one.clone())?;
+                said.push(one);
+            }
             io::Result::Ok(())
         },
     )?;
     drop(progress);
     if document.is_text() {
-        print(&rows, distributions.len(), args.format.is_quiet())?;
+        print(&rows, &said, distributions.len(), args.format.is_quiet())?;
     }
     document.end(outcome)
 }
@@ -194,9 +207,14 @@ fn look(question: &Question<'_>, distribution: &Distribution) -> (FileSet, Vec<S
     (set, faults)
 }
 
-fn print(rows: &[(VerdictKind, Row)], packages: usize, is_quiet: bool) -> io::Result<()> {
+fn print(
+    rows: &[(VerdictKind, Row)],
+    said: &[Finding],
+    packages: usize,
+    is_quiet: bool,
+) -> io::Result<()> {
     let mut out = style::stdout();
-    if rows.is_empty() {
+    if rows.is_empty() && said.is_empty() {
         let noun = if packages == 1 { "package has" } else { "packages have" };
         report::note(&format_args!("none of {packages} {noun} device code"));
         return out.flush();
@@ -211,6 +229,10 @@ fn print(rows: &[(VerdictKind, Row)], packages: usize, is_quiet: bool) -> io::Re
         };
         let Row { package, version, why, .. } = row;
         show!(out, "{HEADING}{package} {version}{HEADING:#}: {style}{why}{style:#}")?;
+    }
+    for Finding { level, file, message, .. } in said {
+        let style = if *level == Level::Error { ERROR } else { WARNING };
+        show!(out, "{HEADING}{file}{HEADING:#}: {style}{message}{style:#}")?;
     }
     out.flush()
 }

@@ -3,7 +3,6 @@
 mod printer;
 mod together;
 mod view;
-mod walk;
 
 use std::io;
 use std::path::PathBuf;
@@ -11,7 +10,7 @@ use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use device_select::{
-    Device, FileSet, PtxJit, Runtime, Selection, Software, Support, Unit, Vendor, Version,
+    Device, FileSet, PtxJit, Runtime, Selection, Software, Support, Vendor, Version,
 };
 use fat_object::{FileFormat, Summary};
 
@@ -20,19 +19,20 @@ use crate::suggest;
 pub(crate) use printer::{Printer, Style};
 pub(crate) use together::Matcher;
 use together::{PackFile, Together};
-use tool_inputs::complaint::Complaint;
+use tool_inputs::complaint::{Complaint, violation};
 use tool_inputs::inputs::{Input, Inputs, nothing};
 use tool_inputs::limits::Limits;
 use tool_inputs::native::Installed;
 use tool_inputs::package::HEADS;
 use tool_inputs::split_library::Host;
+use tool_inputs::units::{FileUnits, Walk};
+use tool_inputs::variants;
 use tool_kit::arguments::usage;
 use tool_kit::document::{Document, Shape};
 use tool_kit::format::JudgeFormat;
 use tool_kit::looked::{Looked, Seen};
 use tool_kit::parallel::Threads;
 use tool_kit::{Outcome, report};
-pub(crate) use walk::Walk;
 
 /// Show which image a GPU loads, and why not the others
 ///
@@ -177,6 +177,15 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let printer = Printer::new(&question, style, &mut document);
     let (looked, fails) = answer(&question, &args.files, printer)?;
+    for one in variants::distributions_in(&args.files) {
+        for one in variants::judge_installed(&one, &question.gpus, None).into_iter().map(violation)
+        {
+            if style == Style::Text {
+                report::warning(&format_args!("{}: {}", one.file, one.message));
+            }
+            document.finding(one)?;
+        }
+    }
     let outcome = document.looked(looked, true)?;
     document.end(if fails { Outcome::Faults } else { outcome })
 }
@@ -190,7 +199,9 @@ pub(crate) fn answer(
     let inputs = Inputs::find(files).seeking(SOUGHT);
     let mut matcher = Matcher::new(question, &inputs, printer);
     let read = |file: &Input, threads| {
-        Read::of(question, file, |file| Walk::through(question, file, threads))
+        Read::of(question, file, |file| {
+            Walk::through(file, (question.check, question.limits), threads)
+        })
     };
     let looked = inputs.look((question.limits, HEADS), "matching", read, |input, read| {
         matcher.take(input, read)
@@ -256,9 +267,7 @@ impl Read {
 
 /// A file and what becomes of its units.
 pub(crate) struct File {
-    summary: Summary,
-    errors: usize,
-    pub(crate) units: Vec<Unit>,
+    read: FileUnits,
     /// One for each GPU.
     answers: Vec<Selection>,
 }
@@ -270,61 +279,22 @@ impl File {
         file: &Input,
         threads: Threads,
     ) -> (Option<File>, Vec<Complaint>) {
-        File::of(question, file, Walk::through(question, file, threads))
+        File::of(question, file, Walk::through(file, (question.check, question.limits), threads))
     }
 
     /// Completes what a walk found.
     fn of(
         question: &Question<'_>,
         file: &Input,
-        (mut walk, walked): (Walk<'_>, io::Result<Summary>),
+        walked: (Walk<'_>, io::Result<Summary>),
     ) -> (Option<File>, Vec<Complaint>) {
-        let &Question { ref gpus, kinds, limits, .. } = question;
-        let name = file.name();
-        let mut complaints = std::mem::take(&mut walk.complaints);
-        let summary = match walked {
-            Ok(summary) => summary,
-            Err(reason) => {
-                complaints.push(Complaint::error(name, "file/error", report::reason(&reason)));
-                return (None, complaints);
-            }
-        };
-        let mut errors = walk.errors;
-        let registrable = std::mem::take(&mut walk.registrable);
-        let mut units = walk.collector.finish();
-        let registration = file.with_reader(limits.max_input, |reader| {
-            registrable.registration(summary.format, reader)
+        let (read, complaints) = FileUnits::of(file, (question.kinds, question.limits), walked);
+        let file = read.map(|read| {
+            let gpus = question.gpus.iter();
+            let answers = gpus.map(|gpu| device_select::select(&read.units, gpu)).collect();
+            File { read, answers }
         });
-        match registration {
-            Ok(registration) => {
-                let faults = registration.faults();
-                errors += faults.len();
-                let error = |fault: String| Complaint::error(name, "verify/registration", fault);
-                complaints.extend(faults.into_iter().map(error));
-                for unit in &mut units {
-                    if unit.offset().is_some_and(|at| registration.loses(at)) {
-                        unit.set_lost();
-                    }
-                }
-            }
-            Err(reason) => {
-                complaints.push(Complaint::error(name, "file/error", report::reason(&reason)));
-            }
-        }
-        units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
-        if units.is_empty() && errors == 0 {
-            let (code, why) = match (summary.images, summary.no_images()) {
-                (0, Ok(why)) => ("targets/nothing", why),
-                (0, Err(why)) => ("file/unknown", why),
-                (images, _) => {
-                    let why = format!("none of its {images} images is of the given kind");
-                    ("targets/nothing", why)
-                }
-            };
-            complaints.push(Complaint::error(name, code, why));
-        }
-        let answers = gpus.iter().map(|gpu| device_select::select(&units, gpu)).collect();
-        (Some(File { summary, errors, units, answers }), complaints)
+        (file, complaints)
     }
 
     /// Returns what came of a file; an error if nothing is worth a word.
@@ -332,8 +302,8 @@ impl File {
         let question = together.question;
         let Some(file) = file else { return Ok(Seen::Faults) };
         let mut asked = file.asked(question, input).map(|(_, answers)| answers).peekable();
-        if !input.is_named() && file.errors == 0 && asked.peek().is_none() {
-            return Err(nothing(&file.summary));
+        if !input.is_named() && !file.is_damaged() && asked.peek().is_none() {
+            return Err(nothing(&file.read.summary));
         }
         let fails = |answers: &Selection| question.fails(answers.support());
         let is_alone = !together.is_about(input);
@@ -348,7 +318,7 @@ impl File {
         question: &Question<'_>,
         input: &Input,
     ) {
-        set.add(name, &self.units, self.asked(question, input));
+        set.add(name, &self.read.units, self.asked(question, input));
     }
 
     /// Returns the numbers of the GPUs that the file is to have code for, with the answers. Directories have files for GPUs of several
@@ -358,20 +328,11 @@ impl File {
         question: &'a Question<'_>,
         input: &'a Input,
     ) -> impl Iterator<Item = (usize, &'a Selection)> {
-        self.asked_of(&self.answers, question, input)
-    }
-
-    fn asked_of<'a>(
-        &'a self,
-        answers: &'a [Selection],
-        question: &'a Question<'_>,
-        input: &'a Input,
-    ) -> impl Iterator<Item = (usize, &'a Selection)> {
-        let is_pack = self.summary.format == FileFormat::Kpack;
-        let gpus = question.gpus.iter().zip(answers).enumerate();
+        let is_pack = self.read.summary.format == FileFormat::Kpack;
+        let gpus = question.gpus.iter().zip(&self.answers).enumerate();
         let asked = gpus.filter(move |(_, (gpu, answers))| {
             input.is_named()
-                || answers.concerns(&self.units, gpu)
+                || answers.concerns(&self.read.units, gpu)
                     && (!is_pack
                         || input.package().is_some()
                         || answers.support() < Support::Unknown)
@@ -381,24 +342,17 @@ impl File {
 
     /// Returns whether it is a kernel pack in a package, and in order.
     fn is_pack_in(&self, input: &Input) -> bool {
-        let is_pack = self.summary.format == FileFormat::Kpack;
+        let is_pack = self.read.summary.format == FileFormat::Kpack;
         is_pack && input.is_in_package() && !input.is_named() && !self.is_damaged()
-    }
-
-    /// Adds it to others under its name, for the GPUs of another question than the one it was read for.
-    pub(crate) fn judge_in(&self, set: &mut FileSet, question: &Question<'_>, input: &Input) {
-        let gpus = question.gpus.iter();
-        let answers: Vec<_> = gpus.map(|gpu| device_select::select(&self.units, gpu)).collect();
-        set.add(input.name(), &self.units, self.asked_of(&answers, question, input));
     }
 
     /// Returns whether something is wrong with its containers.
     pub(crate) fn is_damaged(&self) -> bool {
-        self.errors > 0
+        self.read.is_damaged()
     }
 
     /// Returns whether there is device code, and nothing is wrong with its containers.
     fn is_sound(&self) -> bool {
-        !self.is_damaged() && !self.units.is_empty()
+        !self.is_damaged() && !self.read.units.is_empty()
     }
 }

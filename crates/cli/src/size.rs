@@ -106,6 +106,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
+    suggest::explain_wanted(&args.dead);
     let mut document = Document::start(args.format.get(), args.shape())?;
     let has_functions = args.duplicates || args.by == Some(Key::Kernel);
     let new = || Accountant::new().with_functions(has_functions).with_hashes(args.duplicates);

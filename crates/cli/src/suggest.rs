@@ -12,11 +12,12 @@ pub(crate) fn gpu(typed: &str) -> Result<Device, String> {
 
 /// Says which GPUs are meant by names of products.
 pub(crate) fn explain(gpus: &[Device]) {
-    for gpu in gpus {
-        if let Some(alias) = gpu.alias() {
-            report::note(&format_args!("{alias} is {}", gpu.name()));
-        }
-    }
+    gpus.iter().filter_map(Device::explained).for_each(|text| report::note(&text));
+}
+
+/// Says which targets are meant by names of products.
+pub(crate) fn explain_wanted(wanted: &[Wanted]) {
+    wanted.iter().filter_map(Wanted::explained).for_each(|text| report::note(&text));
 }
 
 /// Reads a target.

@@ -1,12 +1,11 @@
 //! `offload variant`: variants of wheels (PEP 825, a draft), and the code that they declare.
 
 mod check;
-mod code;
 mod index;
 mod make;
+mod making;
 mod show;
 mod split;
-mod wheel;
 
 use std::io;
 

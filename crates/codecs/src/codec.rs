@@ -126,4 +126,23 @@ impl Codec {
             Codec::Lz4 => crate::absent::encode_code(data, level, threads, out),
         }
     }
+
+    /// Compresses as [`compress_code`](Self::compress_code) does, with clang's parameters for libzstd: the level, and matches over long
+    /// distances. The same release of libzstd gives the bytes that clang gives. Other codecs have no such parameters.
+    ///
+    /// # Errors
+    ///
+    /// Errors of [`compress`](Self::compress).
+    pub fn compress_as_clang(
+        self,
+        data: &[u8],
+        level: Option<i32>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        #[cfg(feature = "zstd")]
+        if self == Codec::Zstd {
+            return crate::zstd::libzstd::encode_as_clang(data, level, out);
+        }
+        self.compress_code(data, level, 1, out)
+    }
 }

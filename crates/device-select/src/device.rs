@@ -162,6 +162,13 @@ impl Device {
         self.alias.as_deref()
     }
 
+    /// Returns a sentence that says which target ID was taken for the name that was [read](Self::parse): `RX 7600 is gfx1102`. `None` if
+    /// it was that target ID.
+    #[must_use]
+    pub fn explained(&self) -> Option<String> {
+        Some(format!("{} is {}", self.alias()?, self.id))
+    }
+
     /// Sets whether the driver compiles PTX, which only matters for NVIDIA's GPUs.
     ///
     /// NVIDIA's CUDA Programming Guide, "CUDA Environment Variables".

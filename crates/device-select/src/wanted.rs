@@ -1,6 +1,7 @@
 //! Requests for the code of a GPU, and what becomes of an image.
 
 use alloc::borrow::ToOwned;
+use alloc::format;
 use alloc::string::{String, ToString};
 
 use bundle_format::EntryId;
@@ -76,6 +77,23 @@ impl Wanted {
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Returns a sentence that says which target ID was taken for the name that was [read](Self::parse): `RX 7600 is gfx1102`. `None` if
+    /// it was that target ID, or a bundle entry ID.
+    ///
+    /// ```
+    /// use device_select::Wanted;
+    ///
+    /// assert_eq!(Wanted::parse("RX 7600")?.explained().as_deref(), Some("RX 7600 is gfx1102"));
+    /// assert_eq!(Wanted::parse("gfx90a:xnack+")?.explained(), None);
+    /// # Ok::<(), device_select::NotADevice>(())
+    /// ```
+    #[must_use]
+    pub fn explained(&self) -> Option<String> {
+        let (typed, id) = (self.text.trim(), self.target.id());
+        let is_entry = EntryId::parse(typed).is_ok_and(|id| id.kind().is_bundler_kind());
+        (!is_entry && !typed.eq_ignore_ascii_case(id)).then(|| format!("{typed} is {id}"))
     }
 
     /// Returns the target.

@@ -13,7 +13,7 @@ use crate::edit::{EditOptions, NewImage};
 use crate::error::{Error, Problem};
 use crate::moved_out::move_in;
 use crate::plan::EditPlan;
-use crate::recipe::Recipe;
+use crate::recipe::{CompressedForm, Recipe};
 use crate::split::{COMPRESSED, RECIPE};
 
 /// The largest way back that is read.
@@ -21,6 +21,12 @@ const MOST_OF_RECIPE: u64 = 64 << 20;
 
 /// Code objects lie at pages, as clang lays them out.
 const ALIGN: u64 = 4096;
+
+/// Returns the compression of bundles that were not compressed before: version 2, which all runtimes read.
+#[must_use]
+pub fn new_compression() -> WriteOptions {
+    WriteOptions::default().with_version(Version::V2)
+}
 
 /// A kernel pack that is open.
 #[derive(Debug)]
@@ -74,11 +80,15 @@ impl<'p> Join<'p> {
         self.codes.values().map(|(pack, _)| *pack).collect()
     }
 
-    /// Returns whether packs note that the file which was split had compressed bundles.
+    /// Returns the compression of the bundles of the file which was split, by the notes of packs: version and codec. `None` if they
+    /// were not compressed.
     #[must_use]
-    pub fn was_compressed(&self) -> bool {
+    pub fn compression(&self) -> Option<WriteOptions> {
         let key = format!("{COMPRESSED}{}", self.name);
-        self.packs.iter().any(|pack| pack.tables.toc().note(&key).is_some())
+        let note = self.packs.iter().find_map(|pack| pack.tables.toc().note(&key))?;
+        let form = CompressedForm::parse(note).filter(|form| form.method.codec().is_some());
+        let options = |form: CompressedForm| form.options().with_clang_parameters(false);
+        Some(form.map_or_else(new_compression, options))
     }
 
     /// Returns the way back to the file that was split, with the hash of that ([`EditPlan::write_hashed`]), for a library of this
@@ -114,10 +124,19 @@ impl<'p> Join<'p> {
             places.insert(key, start);
         }
         let place = |wrapper, target: &str| Some((0, *places.get(&(wrapper, target.to_owned()))?));
-        Ok(recipe.plan(place, vec![NewImage::new(spool.file)]))
+        let Some(contents) = recipe.bundles(place) else { return Ok(None) };
+        let mut bundles = Vec::new();
+        for (form, size, contents) in contents {
+            let bytes = compressed(&contents, &mut spool.file, &form.options())?;
+            if bytes.len() as u64 != size {
+                return Ok(None);
+            }
+            bundles.push((0, spool.append(&bytes)?));
+        }
+        Ok(recipe.plan_with(place, bundles, vec![NewImage::new(spool.file)]))
     }
 
-    /// Plans the library with new bundles, compressed or not. `spool` is an empty file for code objects.
+    /// Plans the library with new bundles, compressed in this way or not. `spool` is an empty file for code objects.
     ///
     /// # Errors
     ///
@@ -126,7 +145,7 @@ impl<'p> Join<'p> {
         &mut self,
         mut input: R,
         spool: S,
-        compress: bool,
+        compression: Option<&WriteOptions>,
         options: &EditOptions,
     ) -> Result<EditPlan, Error>
     where
@@ -156,8 +175,8 @@ impl<'p> Join<'p> {
             let bundle = bundle(&entries)?;
             let next = contents.size().next_multiple_of(ALIGN);
             contents.pad_to(next);
-            if compress {
-                contents.push_vec(compressed(&bundle, &mut spool.file)?);
+            if let Some(compression) = compression {
+                contents.push_vec(compressed(&bundle, &mut spool.file, compression)?);
             } else {
                 contents.append(&bundle);
             }
@@ -200,13 +219,19 @@ impl<S: Write + Seek> Spool<S> {
             Problem::from(io::Error::new(error.kind(), format!("{name}: {error}")))
         })?;
         let code = code.map_err(|error| Problem::of_pack(format!("{}: {error}", open.name)))?;
-        // It may have been read in between.
-        let to_end = self.file.seek(SeekFrom::Start(self.end));
-        to_end.and_then(|_| self.file.write_all(&code)).map_err(Problem::write)?;
-        let found = (self.end, code.len() as u64);
-        self.end += found.1;
+        let found = (self.append(&code)?, code.len() as u64);
         self.starts.insert(place, found);
         Ok(found)
+    }
+
+    /// Adds bytes; returns their start.
+    fn append(&mut self, bytes: &[u8]) -> Result<u64, Problem> {
+        // It may have been read in between.
+        let to_end = self.file.seek(SeekFrom::Start(self.end));
+        to_end.and_then(|_| self.file.write_all(bytes)).map_err(Problem::write)?;
+        let start = self.end;
+        self.end += bytes.len() as u64;
+        Ok(start)
     }
 }
 
@@ -230,7 +255,11 @@ fn bundle(entries: &[(String, u64, u64)]) -> Result<Output, Problem> {
 }
 
 /// Returns the compressed form of a bundle.
-fn compressed(bundle: &Output, spool: &mut dyn ReadSeek) -> Result<Vec<u8>, Problem> {
+fn compressed(
+    bundle: &Output,
+    spool: &mut dyn ReadSeek,
+    options: &WriteOptions,
+) -> Result<Vec<u8>, Problem> {
     let mut source = Source::new(spool)?;
     let mut plain = Vec::new();
     for part in bundle.iter() {
@@ -243,9 +272,11 @@ fn compressed(bundle: &Output, spool: &mut dyn ReadSeek) -> Result<Vec<u8>, Prob
             Part::Input(_, range) => source.append_range(&range, &mut plain)?,
         }
     }
-    // Version 2, which all runtimes read, unless it cannot hold the bundle.
-    let version = if u32::try_from(plain.len()).is_ok() { Version::V2 } else { Version::V3 };
-    let options = WriteOptions::default().with_version(version);
+    let mut options = options.clone();
+    if u32::try_from(plain.len()).is_err() {
+        // Others cannot hold it.
+        options = options.with_version(Version::V3);
+    }
     ccob::compress(&plain, &options).map_err(Problem::of_pack)
 }
 

@@ -147,7 +147,7 @@ pub use emptied::Emptied;
 pub use error::{Error, ErrorKind};
 #[cfg(any(feature = "ruzstd", feature = "zstd"))]
 #[cfg_attr(docsrs, doc(cfg(any(feature = "ruzstd", feature = "zstd"))))]
-pub use join::{Join, PackInput};
+pub use join::{Join, PackInput, new_compression};
 pub use moved_out::{move_in, moved_out};
 pub use named::NamedImages;
 pub use object_form::{

@@ -8,14 +8,14 @@ use std::sync::mpsc;
 use std::thread;
 
 use ::kpack::{Marker, NewKpack, Scheme, search};
-use byte_parts::{Bounds, Part, Parts, in_order};
+use byte_parts::{Bounds, Part, Parts, Source, in_order};
 use fat_object::{Finding, Image, Summary, Visitor};
 
 use crate::edit::EditOptions;
 use crate::error::{Error, Problem};
 use crate::hash::hash;
 use crate::plan::EditPlan;
-use crate::recipe::Recipe;
+use crate::recipe::{CompressedForm, Recipe};
 use crate::survey::EditableFile;
 
 /// The key of a pack's table under which a split library's way back is kept: after it, the name of the library.
@@ -23,6 +23,9 @@ pub(crate) const RECIPE: &str = "offload:";
 
 /// The key under which it is kept that a library had compressed bundles: after it, the name of the library.
 pub(crate) const COMPRESSED: &str = "offload-compressed:";
+
+/// No header of a compressed bundle is longer.
+const HEADER_LEN: u64 = 64;
 
 /// The level of zstd for the way back, which is small.
 const RECIPE_LEVEL: i32 = 9;
@@ -36,8 +39,8 @@ pub struct Split {
     images: BTreeMap<usize, Packed>,
     /// The hash of the file, and the compressed way back to it.
     recipe: Option<Vec<u8>>,
-    /// `true` if it has compressed bundles.
-    is_compressed: bool,
+    /// The form of its compressed bundles, if it has some.
+    compressed: Option<CompressedForm>,
 }
 
 impl fmt::Debug for Split {
@@ -74,8 +77,17 @@ impl EditableFile {
         options: &EditOptions,
     ) -> Result<Split, Error> {
         let wrappers = self.hip_wrappers(&mut input)?;
-        let containers = wrappers.iter().filter_map(|index| self.containers.get(*index));
-        let is_compressed = containers.into_iter().any(|one| one.compression.is_some());
+        let mut containers = wrappers.iter().filter_map(|index| self.containers.get(*index));
+        let compressed = match containers.find(|one| one.compression.is_some()) {
+            Some(one) => {
+                let mut source = Source::new(&mut input).map_err(Problem::from)?;
+                let start = one.location.offset();
+                let place = start..start + one.size.min(HEADER_LEN);
+                let header = source.read_range(&place).map_err(Problem::from)?;
+                CompressedForm::of_header(&header, one.size)
+            }
+            None => None,
+        };
         let mut images: BTreeMap<usize, Packed> = BTreeMap::new();
         for (number, container) in (0..).zip(&wrappers) {
             for image in self.packable(*container)? {
@@ -101,7 +113,7 @@ impl EditableFile {
             None => None,
         };
         let name = marker.kernel_name().to_owned();
-        Ok(Split { name, plan, wrappers: wrappers.len(), images, recipe, is_compressed })
+        Ok(Split { name, plan, wrappers: wrappers.len(), images, recipe, compressed })
     }
 }
 
@@ -129,7 +141,8 @@ impl Split {
         self.images.values().map(|image| &*image.target)
     }
 
-    /// Returns whether packs note how it was laid out, so that the same file can be made again. Not if it has compressed bundles.
+    /// Returns whether packs note how it was laid out, so that the same file can be made again. Not if it has compressed bundles that no
+    /// level gives again.
     #[must_use]
     pub fn has_way_back(&self) -> bool {
         self.recipe.is_some()
@@ -268,8 +281,8 @@ impl PackGroup {
         Some(target)
     }
 
-    /// Lays out the packs, in the order of their targets. They note the way back to these libraries, and which of them had compressed
-    /// bundles.
+    /// Lays out the packs, in the order of their targets. They note the way back to these libraries, and how the bundles of them
+    /// were compressed.
     ///
     /// # Errors
     ///
@@ -279,13 +292,13 @@ impl PackGroup {
         libraries: impl IntoIterator<Item = &'s Split>,
     ) -> Result<Vec<GroupPack>, ::kpack::Error> {
         for library in libraries {
-            let Split { name, recipe, is_compressed, .. } = library;
+            let Split { name, recipe, compressed, .. } = library;
             for (pack, _) in self.packs.values_mut() {
                 if let Some(recipe) = recipe {
                     pack.note(&format!("{RECIPE}{name}"), recipe);
                 }
-                if *is_compressed {
-                    pack.note(&format!("{COMPRESSED}{name}"), b"");
+                if let Some(form) = compressed {
+                    pack.note(&format!("{COMPRESSED}{name}"), &form.to_bytes());
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::record::Record;
 use crate::text::fields;
+use crate::variant::{MAX_VARIANT_JSON, VARIANT_JSON};
 
 /// Names of directories with distributions.
 const PACKAGES: [&[u8]; 2] = [b"site-packages", b"dist-packages"];
@@ -315,6 +316,20 @@ impl<T: Tree> Distribution<T> {
     #[must_use]
     pub fn faults(&self) -> &[TreeFault] {
         &self.faults
+    }
+
+    /// Returns the contents of the `variant.json` of its `dist-info`, if it was installed from a variant of a wheel.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or has more than [`MAX_VARIANT_JSON`] bytes.
+    pub fn variant_json(&self) -> Result<Option<Vec<u8>>, TreeFault> {
+        let place = join(&self.info, VARIANT_JSON.as_bytes());
+        match self.site.tree.read(&place, MAX_VARIANT_JSON) {
+            Ok(json) => Ok(Some(json)),
+            Err(error) if is_absent(&error) => Ok(None),
+            Err(error) => Err(TreeFault::new(&place, &error)),
+        }
     }
 
     /// Returns the files that its list names. A distribution without a list has those in the directories that it is imported

@@ -249,7 +249,7 @@ impl VariantMetadata {
     }
 
     /// Reads the metadata of a wheel or an index, in the form of PEP 825 or `variantlib`. Returns the breaks of
-    /// the rules of the form as well, each with its place; the rest is read.
+    /// the rules of the form as well, each with its place; the rest is read. A key that is there twice has its last value.
     ///
     /// # Errors
     ///
@@ -262,6 +262,9 @@ impl VariantMetadata {
             return Err(malformed("expected a JSON object".to_owned()));
         };
         let mut reader = Reader { faults: Vec::new() };
+        for place in repeated_keys(json) {
+            reader.fault(&place, "the key is there twice: expected it once");
+        }
         let read = reader.root(&root);
         Ok((read, reader.faults))
     }
@@ -541,6 +544,60 @@ impl Reader {
         }
         properties
     }
+}
+
+/// Returns the keys that are there again in their object, in valid JSON, each with the keys around it. Readers take either value.
+fn repeated_keys(json: &[u8]) -> Vec<String> {
+    /// An object with its keys, or a list, which has none.
+    #[derive(Default)]
+    struct Level {
+        keys: Option<BTreeSet<String>>,
+        key: String,
+        expects_key: bool,
+    }
+    let (mut found, mut levels) = (Vec::new(), Vec::<Level>::new());
+    let mut rest = json;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        match byte {
+            b'{' => levels.push(Level {
+                keys: Some(BTreeSet::new()),
+                expects_key: true,
+                ..Level::default()
+            }),
+            b'[' => levels.push(Level::default()),
+            b'}' | b']' => drop(levels.pop()),
+            b',' | b':' => {
+                if let Some(level) = levels.last_mut() {
+                    level.expects_key = byte == b',' && level.keys.is_some();
+                }
+            }
+            b'"' => {
+                let mut is_escaped = false;
+                let ends = |byte: &u8| {
+                    let ends = *byte == b'"' && !is_escaped;
+                    is_escaped = *byte == b'\\' && !is_escaped;
+                    ends
+                };
+                let len = after.iter().position(ends).unwrap_or(after.len());
+                let (text, after) = after.split_at_checked(len + 1).unwrap_or((after, &[]));
+                rest = after;
+                let Some(level) = levels.last_mut().filter(|level| level.expects_key) else {
+                    continue;
+                };
+                let text = [b"\"", text].concat();
+                let Ok(key) = serde_json::from_slice(&text) else { continue };
+                level.key = key;
+                let is_new = level.keys.as_mut().is_none_or(|keys| keys.insert(level.key.clone()));
+                if !is_new && found.len() <= MOST_FAULTS {
+                    let around = levels.iter().filter(|level| level.keys.is_some());
+                    found.push(Vec::from_iter(around.map(|level| &*level.key)).join("."));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// Returns the kind of a JSON value.

@@ -23,13 +23,23 @@
 //! ```
 //!
 //! `device_select::FileSet` answers for all files of a package together: [`Targets::require`] has the GPUs to ask about.
+//!
+//! With the feature `variants`, [`VariantSet`] judges what variants of wheels declare against their code, and against each other.
 
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod policy;
 mod subject;
 mod values;
+#[cfg(feature = "variants")]
+mod variant;
 
 pub use policy::{Budget, Error, Files, KernelPolicy, Needs, Policy, Targets, Unknown, Verify};
 pub use subject::{Level, Subject, Violation, growth};
 pub use values::{Bytes, DeviceCode, Percent};
+#[cfg(feature = "variants")]
+pub use variant::{
+    INDEX_END, JustifiedValue, VariantAnswers, VariantCode, VariantDeclaration, VariantLevel,
+    VariantPart, VariantSet, declared,
+};

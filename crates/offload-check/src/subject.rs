@@ -36,8 +36,15 @@ pub struct Violation {
 }
 
 impl Violation {
-    fn error(code: &'static str, file: &str, message: String) -> Self {
+    /// Creates an error.
+    #[must_use]
+    pub fn error(code: &'static str, file: &str, message: String) -> Self {
         Violation { code, level: Level::Error, file: file.to_owned(), message, help: None }
+    }
+
+    #[cfg(feature = "variants")]
+    pub(crate) fn with_level(self, level: Level) -> Self {
+        Violation { level, ..self }
     }
 
     fn with_help(self, help: &str) -> Self {

@@ -23,6 +23,7 @@ mod short_report;
 mod split;
 mod trial;
 mod unpacked;
+mod variant;
 mod wishes;
 mod words;
 
@@ -37,5 +38,6 @@ pub use reporter::{Reporter, SizeReport};
 pub use short_report::ShortReport;
 pub use split::{DeviceWheel, Pack, Packs, SplitMember, WheelParts, WheelSplit, plan};
 pub use trial::Trial;
+pub use variant::write_variant;
 pub use wishes::Wishes;
 pub use words::{CODES, describe_host, of_plan, unclear};

@@ -17,6 +17,7 @@ use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::HEADS;
 use crate::split_library::{Host, without_features};
+use crate::variants;
 use tool_kit::document::Document;
 use tool_kit::finding::Finding;
 use tool_kit::looked::{Looked, Seen};
@@ -108,6 +109,21 @@ impl<'d> Sink<'d> {
         show!(self.out, "{shown}: ok, {what}")
     }
 
+    /// Takes what is wrong with variants that are installed in environments.
+    fn installed(&mut self, files: &[PathBuf], limits: &Limits) -> io::Result<bool> {
+        let before = self.faulty;
+        for one in variants::distributions_in(files) {
+            let mut found = variants::judge_installed(&one, &[], Some(limits));
+            found.retain(|one| one.level == offload_check::Level::Error);
+            self.faulty += usize::from(!found.is_empty());
+            for one in found {
+                self.finding(one.code, (&one.file, ": "), &one.message)?;
+            }
+        }
+        self.out.flush()?;
+        Ok(self.faulty > before)
+    }
+
     /// Takes the end of a file with findings.
     fn faults(&mut self) -> Seen {
         self.faulty += 1;
@@ -135,7 +151,7 @@ pub fn check(
     let mut checker = Checker::new(sink, require_images);
     let looked = inputs
         .look((limits, HEADS), "checking", work, |file, checked| checker.take(file, checked))?;
-    let has_faults = checker.end()?;
+    let has_faults = checker.end()? | sink.installed(files, limits)?;
     Ok(looked.with_faults(has_faults))
 }
 

@@ -4,6 +4,7 @@ use std::io;
 
 pub use device_files::finding_code as code;
 use fat_object::{Severity, Summary};
+use offload_check::Violation;
 use tool_kit::document::{About, Document};
 use tool_kit::finding::{Finding, Level};
 use tool_kit::report::{self, error, note, warning};
@@ -100,4 +101,13 @@ impl Complaint {
             Severity::Error => error(&self.message()),
         }
     }
+}
+
+/// Returns the finding of a document for a violation of a policy, or of a declaration.
+pub fn violation(one: Violation) -> Finding {
+    let level = match one.level {
+        offload_check::Level::Warning => Level::Warning,
+        offload_check::Level::Error => Level::Error,
+    };
+    Finding::error(one.code, &one.file, one.message).with_level(level).with_help(one.help)
 }

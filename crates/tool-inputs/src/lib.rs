@@ -13,3 +13,5 @@ pub mod native;
 pub mod package;
 pub mod records;
 pub mod split_library;
+pub mod units;
+pub mod variants;

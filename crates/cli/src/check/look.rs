@@ -9,15 +9,16 @@ use device_select::ImageFilter;
 use fat_object::{Finding, Image, ImageInfo, Options, Summary, Visitor};
 use offload_check::{DeviceCode, Policy, Subject, Unknown};
 
+use super::SHAPE;
 use super::several::Several;
-use super::{SHAPE, finding};
 use crate::kernels::{self, Found, Wanted};
-use crate::match_gpu::{self, Matcher, Printer, Question, Style, Walk};
+use crate::match_gpu::{self, Matcher, Printer, Question, Style};
 use tool_inputs::checks::{Checked, Checker, Findings, Sink};
-use tool_inputs::complaint::{self, Complaint};
+use tool_inputs::complaint::{self, Complaint, violation};
 use tool_inputs::inputs::{Input, Inputs, again};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
+use tool_inputs::units::Walk;
 use tool_kit::document::Document;
 use tool_kit::finding::Level;
 use tool_kit::input;
@@ -226,7 +227,7 @@ fn look(
     let code = subject.device_code();
     if judges {
         facts.files().iter().for_each(|(name, seen)| found.file(name, seen));
-        found.findings(subject.judge().into_iter().map(finding))?;
+        found.findings(subject.judge().into_iter().map(violation))?;
     }
     if judges {
         // A policy is for files of several vendors, which store different numbers.

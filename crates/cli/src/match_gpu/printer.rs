@@ -18,7 +18,7 @@ use tool_kit::document::Document;
 use tool_kit::finding::{Finding, Level};
 use tool_kit::input;
 use tool_kit::report::note;
-use tool_kit::style::{self, HEADING, Out, show};
+use tool_kit::style::{self, ERROR, HEADING, Out, TARGET, show};
 
 /// The part of the answers that is printed as text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +108,10 @@ impl<'a> Printer<'a> {
         if self.document.is_text() {
             return Ok(());
         }
-        self.document.about(name, || Some(complaint::about(&file.summary)));
-        for n in 0..file.units.len() {
+        self.document.about(name, || Some(complaint::about(&file.read.summary)));
+        for n in 0..file.read.units.len() {
             for (gpu, answers) in self.question.gpus.iter().zip(&file.answers) {
-                if let Some(record) = answers.record(&file.units, gpu, n) {
+                if let Some(record) = answers.record(&file.read.units, gpu, n) {
                     self.document.row_of(name, &record)?;
                 }
             }
@@ -121,10 +121,10 @@ impl<'a> Printer<'a> {
 
     /// Prints the answers about a file. A file that is judged with others has its answers printed later.
     pub(super) fn file(&mut self, input: &Input, file: &File, is_taken: bool) -> io::Result<()> {
-        if file.units.is_empty() {
+        if file.read.units.is_empty() {
             return Ok(());
         }
-        let (question, name, units) = (self.question, input.name(), &file.units);
+        let (question, name, units) = (self.question, input.name(), &file.read.units);
         let asked = || {
             let asked = file.asked(question, input);
             asked.filter_map(|(n, answers)| Some((question.gpus.get(n)?, answers)))
@@ -160,7 +160,7 @@ impl<'a> Printer<'a> {
             show!(out)?;
         }
         if input.is_named() {
-            ls::heading(out, name, &file.summary)?;
+            ls::heading(out, name, &file.read.summary)?;
             match (&question.gpus[..], &file.answers[..]) {
                 ([gpu], [answers]) => view::one_gpu(out, units, gpu, answers.answers())?,
                 (gpus, answers) => view::several_gpus(out, units, gpus, answers)?,
@@ -173,14 +173,32 @@ impl<'a> Printer<'a> {
         out.flush()
     }
 
-    /// Prints the answers about files that are judged together.
-    pub(super) fn set(&mut self, set: &FileSet) -> io::Result<()> {
-        set.lacking().for_each(|gpu| self.advise(gpu));
+    /// Prints the answer about the variants of a wheel.
+    pub(super) fn variants(
+        &mut self,
+        (wheel, gpu, best, text): (&str, &Device, Support, String),
+    ) -> io::Result<()> {
+        self.verdict(wheel, &gpu.name(), best, &text)?;
+        let style = if best < Support::Unknown { TARGET } else { ERROR };
+        if self.style == Style::Text {
+            show!(self.out, "{HEADING}{wheel}{HEADING:#}: {style}{text}{style:#}")?;
+        }
+        self.out.flush()
+    }
+
+    /// Prints the answers about files that are judged together. `is_variant` is `true` for one of several variants of a wheel: it need
+    /// not have code for all GPUs.
+    pub(super) fn set(&mut self, set: &FileSet, is_variant: bool) -> io::Result<()> {
+        if !is_variant {
+            set.lacking().for_each(|gpu| self.advise(gpu));
+        }
         let answers = set.answers();
         let mut names = Headings::new();
         for group in answers.chunk_by(|one, next| one.name == next.name) {
             for SetAnswer { name, gpu, support, conclusion, .. } in group {
-                self.verdict(name, &gpu.name(), *support, &conclusion.text)?;
+                if !is_variant {
+                    self.verdict(name, &gpu.name(), *support, &conclusion.text)?;
+                }
                 if self.style != Style::Text {
                     continue;
                 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use device_select::{Alternatives, FileSet, PackSet, Vendor};
 use kpack::Toc;
+use offload_check::VariantAnswers;
 
 use super::{File, Printer, Question, Read};
 use tool_inputs::inputs::{Input, Inputs};
@@ -49,8 +50,8 @@ impl<'q> Matcher<'q> {
                 return Ok(Seen::Well);
             }
         };
-        if let Some(done) = together.end_others(input) {
-            printer.set(&done)?;
+        if let Some(done) = together.package.take_if(|done| input.package() != Some(done.name())) {
+            together.end_package(&done, printer)?;
         }
         let seen = match File::seen(together, input, file.as_ref()) {
             Ok(seen) => seen,
@@ -84,6 +85,7 @@ pub(super) struct Together<'q> {
     /// The split libraries and the kernel packs in packages.
     split: PackSet<Host>,
     packs: Vec<PackFile>,
+    variants: VariantAnswers,
     fails: bool,
 }
 
@@ -102,7 +104,10 @@ impl<'q> Together<'q> {
         let several = Alternatives::of(found.map(Input::name));
         let alternatives = FileSet::new(question.gpus.clone());
         let (split, packs) = (PackSet::default(), Vec::new());
-        Together { question, several, package: None, alternatives, split, packs, fails: false }
+        let names = inputs.files().iter().map(Input::name);
+        let variants = VariantAnswers::of(names, &question.gpus);
+        let (package, fails) = (None, false);
+        Together { question, several, package, alternatives, split, packs, variants, fails }
     }
 
     /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
@@ -110,11 +115,11 @@ impl<'q> Together<'q> {
         input.package().is_some() || !input.is_named() && self.several.has(input.name())
     }
 
-    /// Ends the package before this file.
-    fn end_others(&mut self, input: &Input) -> Option<FileSet> {
-        let done = self.package.take_if(|done| input.package() != Some(done.name()))?;
-        self.fails |= self.question.fails(done.worst());
-        Some(done)
+    /// Ends a package.
+    fn end_package(&mut self, set: &FileSet, printer: &mut Printer<'_>) -> io::Result<()> {
+        let is_variant = self.variants.take(set);
+        self.fails |= !is_variant && self.question.fails(set.worst());
+        printer.set(set, is_variant)
     }
 
     /// Returns whether a file is one of these, and adds it.
@@ -133,11 +138,15 @@ impl<'q> Together<'q> {
     }
 
     /// Ends all; returns whether an answer is one for exit status 1.
-    fn end(self, printer: &mut Printer<'_>) -> io::Result<bool> {
-        let mut fails = self.fails;
-        for set in self.package.iter().chain([&self.alternatives]) {
-            fails |= self.question.fails(set.worst());
-            printer.set(set)?;
+    fn end(mut self, printer: &mut Printer<'_>) -> io::Result<bool> {
+        if let Some(done) = self.package.take() {
+            self.end_package(&done, printer)?;
+        }
+        let mut fails = self.fails | self.question.fails(self.alternatives.worst());
+        printer.set(&self.alternatives, false)?;
+        for answer in self.variants.all() {
+            fails |= self.question.fails(answer.2);
+            printer.variants(answer)?;
         }
         for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
             for (name, answer) in self.split.answers(gpu) {
@@ -164,7 +173,7 @@ impl<'q> Together<'q> {
         }
         for (_, set) in &alone {
             fails |= self.question.fails(set.worst());
-            printer.set(set)?;
+            printer.set(set, false)?;
         }
         Ok(fails)
     }

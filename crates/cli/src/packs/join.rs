@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use device_select::SplitLibrary;
-use fat_edit::{EditOptions, EditPlan, Join};
+use fat_edit::{EditOptions, EditPlan, Join, new_compression};
 
 use super::join_wheel;
 use crate::report::check_output;
@@ -141,9 +141,9 @@ fn join(args: &Args, opened: &Opened) -> Result<(), Failure> {
             &"it is not the library that was split, or packs are missing: it gets new bundles",
         );
     }
-    let compress = args.compress || join.was_compressed();
+    let compression = join.compression().or_else(|| args.compress.then(new_compression));
     let (input, codes) = (Positioned::new(file), scratch::file(CODES)?);
-    let plan = join.plan_anew(input, codes, compress, &args.edit()).map_err(of_plan)?;
+    let plan = join.plan_anew(input, codes, compression.as_ref(), &args.edit()).map_err(of_plan)?;
     write(args, (file, new), stamp, &plan, None)?;
     super::note(&input::display(&args.host), &plan);
     Ok(())

@@ -296,7 +296,7 @@ fn print(args: &Args, done: &Done) -> io::Result<()> {
     for split in splits().filter(|split| !split.has_way_back()) {
         let name = split.name();
         report::note(&format_args!(
-            "{name}: packs do not note how it was laid out, as its bundles are compressed: `offload join` compresses new ones"
+            "{name}: packs do not note how it was laid out, as another compressor made its bundles: `offload join` compresses new ones"
         ));
     }
     out.flush()

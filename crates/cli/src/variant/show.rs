@@ -6,11 +6,11 @@ use std::path::PathBuf;
 
 use device_select::VariantValue;
 use gpu_packages::VariantSchema;
+use offload_check::VariantCode;
 use serde::Serialize;
 
-use super::code::Code;
-use super::wheel::{Wheel, wheels};
 use tool_inputs::limits::Limits;
+use tool_inputs::variants::{Wheel, wheels};
 use tool_kit::Outcome;
 use tool_kit::document::{Document, Shape};
 use tool_kit::format::ListFormat;
@@ -53,11 +53,11 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     let (wheels, mut has_faults) = wheels(&args.files, &args.limits)?;
     let mut document = Document::start(args.format.get(), &SHAPE)?;
     for wheel in &wheels {
-        let code = Code::read(wheel, false, &args.limits)?;
-        has_faults |= code.is_damaged;
+        let code = wheel.code(false, &args.limits)?;
+        has_faults |= code.is_damaged();
         let shown = wheel.shown();
-        let rows = rows(wheel, &shown, &code, &args.limits);
-        document.file(&shown, &Seen::faults(code.is_damaged));
+        let rows = rows(wheel, &shown, &code);
+        document.file(&shown, &Seen::faults(code.is_damaged()));
         rows.iter().try_for_each(|row| document.row(row))?;
         if document.is_text() {
             print(wheel, &rows)?;
@@ -67,26 +67,24 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
 }
 
 /// Returns the properties that are declared, or justified by code.
-fn rows<'w>(wheel: &'w Wheel, file: &'w str, code: &Code, limits: &Limits) -> Vec<Row<'w>> {
+fn rows<'w>(wheel: &'w Wheel, file: &'w str, code: &VariantCode) -> Vec<Row<'w>> {
     // Properties of GPUs come in the order of their releases.
     let mut properties: BTreeMap<(Option<VariantValue>, String), bool> = BTreeMap::new();
     for value in code.values() {
         let name = value.to_string();
         properties.insert((Some(value), name), false);
     }
-    let metadata = wheel.metadata.as_ref();
-    let declared = metadata.into_iter().flat_map(|it| it.variants()).flat_map(|(_, it)| it.iter());
-    for [namespace, feature, value] in declared {
+    for [namespace, feature, value] in wheel.declared.properties() {
         let known = VariantValue::parse(namespace, feature, value);
         properties.insert((known, format!("{namespace} :: {feature} :: {value}")), true);
     }
-    let schema = metadata.map(|metadata| match metadata.schema() {
+    let schema = wheel.declared.metadata().map(|metadata| match metadata.schema() {
         VariantSchema::Variantlib => "variantlib",
         _ => "pep825",
     });
     let label = wheel.name.label();
     let row = |((value, property), declared): ((Option<VariantValue>, String), bool)| {
-        let answer = value.map(|value| code.answer(&value, limits));
+        let answer = value.map(|value| code.answer(&value));
         let (code, why) = answer.map(|(support, words)| (support.as_str(), words)).unzip();
         Row { file, label, schema, property, declared, code, why }
     };

@@ -4,17 +4,14 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use device_select::{PackageGroup, PackageLevel, Rule, VariantValue, Wanted};
-use gpu_packages::{VariantMetadata, VariantProperties};
+use device_select::VariantValue;
+use gpu_packages::VariantProperties;
+use offload_check::{VariantLevel, VariantPart};
 
-use super::code::Code;
-use super::make::{NULL, declare, justified, write};
-use super::wheel::{Schema, Wheel};
+use super::making::{Making, NULL};
 use crate::thin::{Permits, Thinning};
 use tool_edits::{Options, SizeReport, Uneditable};
-use tool_inputs::limits::Limits;
 use tool_kit::format::ListFormat;
-use tool_kit::output::at;
 use tool_kit::style::{self, HEADING, PLAIN, TARGET, show};
 use tool_kit::table::{Align, Table};
 use tool_kit::{Outcome, input};
@@ -41,92 +38,79 @@ pub(super) struct Args {
     /// Make no variant null
     #[arg(long)]
     no_null: bool,
-    /// Write metadata of this form
-    #[arg(long, value_enum, value_name = "FORM", default_value = "pep825")]
-    schema: Schema,
-    /// Write to this directory, created if it does not exist
-    #[arg(short, long, value_name = "DIR")]
-    output: PathBuf,
-    /// Allow changing a signed wheel; remove its signature
-    #[arg(long)]
-    drop_signature: bool,
     #[command(flatten)]
-    limits: Limits,
+    making: Making,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 enum By {
     Gpu,
     Family,
 }
 
 pub(super) fn run(args: &Args) -> io::Result<Outcome> {
-    let wheel = Wheel::open(&args.file, &args.limits)?;
-    let failed = |text: String| at(&args.file, &io::Error::other(text));
-    if wheel.is_variant() {
+    let making = &args.making;
+    let original = making.open(&args.file)?;
+    if original.wheel.declared.is_variant() {
         let text =
             "it is a variant: expected the wheel that it was made of, or `offload variant make`";
-        return Err(failed(text.to_owned()));
+        return Err(original.failed(&text));
     }
-    let code = Code::read_whole(&wheel, &args.limits)?;
-    if !code.is_there() {
-        return Err(failed("no device code found".to_owned()));
+    let (code, justified) = making.justified(&original.wheel)?;
+    if code.is_empty() {
+        return Err(original.failed(&"no device code found"));
     }
-    let justified = justified(&code, &args.limits);
-    let mut groups: Vec<(String, Vec<VariantValue>)> = Vec::new();
-    // PTX is for the GPUs that no machine code is for: they take the variant null.
-    for value in justified.iter().filter(|value| !value.is_portable()) {
-        let label = label(value, args.by);
-        match groups.iter_mut().find(|(known, _)| *known == label) {
-            Some((_, values)) => values.push(value.clone()),
-            None => groups.push((label, vec![value.clone()])),
-        }
+    let level = match args.by {
+        By::Gpu => VariantLevel::Gpu,
+        By::Family => VariantLevel::Family,
+    };
+    let parts = VariantPart::of(&code, &justified, level);
+    let parts = parts.map_err(|error| original.failed(&error))?;
+    if parts.is_empty() {
+        return Err(original.failed(&"it has no machine code for a GPU that an installer knows"));
     }
-    let mut namespaces: Vec<&str> = justified.iter().map(VariantValue::namespace).collect();
-    namespaces.dedup();
-    if groups.is_empty() {
-        return Err(failed("it has no machine code for a GPU that an installer knows".to_owned()));
-    }
+    // The list of all wheels, in one order.
+    let namespaces = || justified.iter().map(VariantValue::namespace);
+    let metadata = |label: &str, properties: VariantProperties| {
+        let made = making.metadata((label, properties), namespaces(), []);
+        made.map_err(|error| original.failed(&error))
+    };
     // With a slash at its end it is a directory.
-    let directory = args.output.join("");
-    let options = Options::strict(Some(directory), (false, ListFormat::default()), &args.limits)
-        .with_drop_signature(args.drop_signature);
+    let directory = making.output.join("");
+    let options = Options::strict(Some(directory), (false, ListFormat::default()), &making.limits)
+        .with_drop_signature(making.drop_signature);
     let mut table = Table::default()
         .column("VARIANT", Align::Left, TARGET)
         .numbers(["SIZE"])
         .column("DECLARES", Align::Left, PLAIN);
     let mut outcome = Outcome::Clean;
-    for (label, values) in &groups {
-        let mut properties = VariantProperties::default();
-        declare(&mut properties, values).map_err(failed)?;
+    for part in &parts {
+        let properties = part.properties().map_err(|error| original.failed(&error))?;
         let declared = properties.to_string();
-        let metadata = metadata(label, properties, &namespaces, args.schema).map_err(failed)?;
-        let rule = rule(&code, values, &justified).map_err(failed)?;
-        let thinning = Thinning { rule: &rule, permits: PERMITS, options: &options };
+        let metadata = metadata(part.label(), properties)?;
+        let thinning = Thinning { rule: part.rule(), permits: PERMITS, options: &options };
         let mut report = SizeReport::saying_errors();
         let edited = thinning.edit(std::slice::from_ref(&args.file), |editor| {
-            editor.with_sums(&rule).with_variant(&metadata).run_with(&mut report)
+            editor.with_sums(part.rule()).with_variant(&metadata).run_with(&mut report)
         })?;
         if edited == Outcome::Faults {
             outcome = edited;
         } else {
             let size = report.size.map_or_else(|| "?".to_owned(), style::size);
-            table.row(&[label.clone(), size, declared]);
+            table.row(&[part.label().to_owned(), size, declared]);
         }
     }
     if !args.no_null && outcome == Outcome::Clean {
-        let none = VariantProperties::default();
-        let metadata = metadata(NULL, none, &namespaces, args.schema).map_err(failed)?;
-        let (_, size) =
-            write(&wheel, &metadata, (&args.output, args.drop_signature), &args.limits)?;
+        let metadata = metadata(NULL, VariantProperties::default())?;
+        let (_, size) = making.write(&original, &metadata)?;
         table.row(&[NULL.to_owned(), style::size(size), "nothing, and has all code".to_owned()]);
     }
     if outcome == Outcome::Faults {
         return Ok(outcome);
     }
     let mut out = style::stdout();
-    let directory = input::display(&args.output);
-    show!(out, "{HEADING}{}{HEADING:#} in {directory}:", wheel.shown())?;
+    let directory = input::display(&making.output);
+    show!(out, "{HEADING}{}{HEADING:#} in {directory}:", original.wheel.shown())?;
     table.print(&mut out, "  ", style::terminal_width())?;
     out.flush()?;
     Ok(outcome)
@@ -141,53 +125,3 @@ const PERMITS: Permits = Permits {
     databases: true,
     uneditable: Uneditable::SKIPPED,
 };
-
-fn metadata(
-    label: &str,
-    properties: VariantProperties,
-    namespaces: &[&str],
-    schema: Schema,
-) -> Result<VariantMetadata, String> {
-    // The list of all wheels, in one order.
-    VariantMetadata::default()
-        .with_namespaces(namespaces.iter().copied())
-        .and_then(|metadata| metadata.with_variant(label, properties))
-        .and_then(|metadata| metadata.with_schema(schema.into()))
-        .map_err(|error| error.to_string())
-}
-
-/// Returns the rule that keeps what all GPUs load for which installers prefer a wheel with these properties to one with others of `all`.
-fn rule(code: &Code, values: &[VariantValue], all: &[VariantValue]) -> Result<Rule, String> {
-    let mut wanted = Vec::new();
-    for value in values {
-        for device in code.devices(value) {
-            let takes = |other: &&VariantValue| {
-                !other.is_portable() && code.devices(other).any(|one| one.name() == device.name())
-            };
-            // They are in the order of releases.
-            if all.iter().rfind(takes) == Some(value) {
-                wanted
-                    .push(Wanted::parse_known(&device.name()).map_err(|error| error.to_string())?);
-            }
-        }
-    }
-    Ok(Rule::keep(wanted))
-}
-
-/// Returns the label of the variant for a GPU: `sm_90`, `gfx1100`; or for its family: `sm_9x`, `gfx11`.
-fn label(value: &VariantValue, by: By) -> String {
-    let processor = value.processor();
-    if by == By::Gpu {
-        return processor.to_owned();
-    }
-    let chain = PackageGroup::of(processor).into_iter().flat_map(|group| group.chain());
-    let family = chain.into_iter().find(|group| group.level() == PackageLevel::Family);
-    match family {
-        Some(family) => family.key().to_owned(),
-        None => {
-            let mut major = processor.to_owned();
-            major.pop();
-            format!("{major}x")
-        }
-    }
-}

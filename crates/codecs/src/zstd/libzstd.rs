@@ -196,7 +196,25 @@ pub(crate) fn encode_code(
     threads: u32,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    let mut context = encoder(data.len(), level, threads)?;
+    encode_by(encoder(data.len(), level, threads)?, data, out)
+}
+
+/// Appends code, compressed with clang's parameters (LLVM 22, `llvm::compression::zstd::compress`), to `out`.
+pub(crate) fn encode_as_clang(
+    data: &[u8],
+    level: Option<i32>,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let mut context = CCtx::try_create().ok_or_else(failed)?;
+    let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(|_| failed());
+    set(CParameter::EnableLongDistanceMatching(true))?;
+    set(CParameter::CompressionLevel(level.unwrap_or(DEFAULT_LEVEL)))?;
+    context.set_pledged_src_size(Some(data.len() as u64)).map_err(|_| failed())?;
+    encode_by(context, data, out)
+}
+
+/// Appends data, compressed with these parameters, to `out`.
+fn encode_by(mut context: CCtx<'static>, data: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     // With room for the worst case libzstd works on input and output themselves instead of copies
     // of its own. Memory that is not written to costs nothing.
     let mut room = compress_bound(data.len());

@@ -348,8 +348,9 @@ fn libraries_are_split_and_joined() {
         let mut out = Vec::new();
         assert_eq!(plan.write_hashed(Cursor::new(&host), &mut out).unwrap(), hash);
         assert_eq!(out, file);
-        for compress in [false, true] {
+        for compress in [None, Some(fat_edit::new_compression())] {
             let options = EditOptions::default().with_grow(true);
+            let compress = compress.as_ref();
             let plan = join.plan_anew(Cursor::new(&host), spool(), compress, &options).unwrap();
             let joined = written(&plan, &host);
             let codes = |file: &[u8]| -> Vec<Vec<u8>> {
@@ -360,7 +361,7 @@ fn libraries_are_split_and_joined() {
                 codes.sort();
                 codes.dedup();
             }
-            assert_eq!(left, right, "{compress}");
+            assert_eq!(left, right, "{compress:?}");
         }
         assert!(join.way_back(host.len() as u64 + 1).is_none(), "another file");
 
@@ -373,10 +374,69 @@ fn libraries_are_split_and_joined() {
             let damaged: Vec<u8> = packs[0].iter().map(|byte| byte ^ 0x55).collect();
             let input = PackInput::new("damaged", &tables[0], Source::of_bytes(&damaged));
             let error = Join::new(&marker, &wrappers, vec![input])
-                .plan_anew(Cursor::new(&host), spool(), false, &EditOptions::default())
+                .plan_anew(Cursor::new(&host), spool(), None, &EditOptions::default())
                 .unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Damaged);
             assert!(error.to_string().starts_with("damaged: lib/libfoo.so#0 for gfx"), "{error}");
         }
     }
+}
+
+#[test]
+fn compressed_bundles_come_back() {
+    use ccob::{Method, Version, WriteOptions};
+    let options = WriteOptions::default;
+    for how in [
+        options().with_clang_parameters(true),
+        options().with_version(Version::V2),
+        options().with_level(9),
+    ] {
+        let bundles = units().into_iter().map(|unit| ccob::compress(&unit, &how).unwrap());
+        let file = Linked::new(Style::Third, bundles.collect()).build();
+        let (plan, host) = move_out(&file).unwrap();
+        let recipe = Recipe::of(&surveyed(&file), &plan, Cursor::new(&file)).unwrap();
+        let stored = recipe.unwrap_or_else(|| panic!("{how:?}")).to_vec();
+        let recipe = Recipe::parse(&stored).unwrap();
+        assert_eq!(recipe.to_vec(), stored);
+        assert_eq!(recipe.host_size(), host.len() as u64);
+        assert!(recipe.plan(|_, _| Some((0, 0)), Vec::new()).is_none(), "bundles are not packed");
+        for at in 0..stored.len() {
+            let mut damaged = stored.clone();
+            damaged[at] ^= 0x41;
+            if let Some(parsed) = Recipe::parse(&damaged) {
+                assert!(Recipe::parse(&parsed.to_vec()) == Some(parsed));
+            }
+        }
+        let (host, packs) = split(&file, Scheme::Zstd);
+        let (marker, wrappers) = moved_out(Cursor::new(&host)).unwrap().unwrap();
+        let read = |pack: &Vec<u8>| {
+            Tables::read(&mut Source::of_bytes(pack), &(0..pack.len() as u64)).unwrap().unwrap()
+        };
+        let tables: Vec<Tables> = packs.iter().map(read).collect();
+        let input = |(pack, tables)| PackInput::new("a pack", tables, Source::of_bytes(pack));
+        let inputs = packs.iter().zip(&tables).map(|(pack, tables)| input((&**pack, tables)));
+        let mut join = Join::new(&marker, &wrappers, inputs.collect());
+        let compression = join.compression().unwrap();
+        assert_eq!(compression.version(), how.version());
+        let (recipe, hash) = join.way_back(host.len() as u64).unwrap();
+        let spool = || Cursor::new(Vec::new());
+        let plan = join.plan_back(&recipe, spool()).unwrap().unwrap();
+        let mut out = Vec::new();
+        assert_eq!(plan.write_hashed(Cursor::new(&host), &mut out).unwrap(), hash);
+        assert_eq!(out, file);
+        // New bundles are compressed in the same way, and hold the same.
+        let options = EditOptions::default().with_grow(true);
+        let plan = join.plan_anew(Cursor::new(&host), spool(), Some(&compression), &options);
+        let joined = written(&plan.unwrap(), &host);
+        assert_eq!(images(&joined).len(), images(&file).len());
+    }
+    // No one level gives these.
+    let levels = [9, 1, 9];
+    let bundles = units().into_iter().zip(levels).map(|(unit, level)| {
+        let method = if level == 1 { Method::ZLIB } else { Method::ZSTD };
+        ccob::compress(&unit, &options().with_level(level).with_method(method)).unwrap()
+    });
+    let file = Linked::new(Style::Third, bundles.collect()).build();
+    let (plan, _) = move_out(&file).unwrap();
+    assert!(Recipe::of(&surveyed(&file), &plan, Cursor::new(&file)).unwrap().is_none());
 }

@@ -84,6 +84,17 @@ fn each_rule_of_the_form_has_a_fault_with_its_place() {
             "variants.x86_64_v3_openblas.x86_64: expected an object, found null",
         ),
         ("\"variants\"", "\"providers\"", "providers: the form has no such key"),
+        (
+            "{\"level\": [\"v3\"]}",
+            "{\"level\": [\"v2\"], \"level\": [\"v3\"]}",
+            "variants.x86_64_v3_openblas.x86_64.level: the key is there twice",
+        ),
+        (
+            "\"x86_64_v3_openblas\":",
+            "\"x86_64_v3_openblas\": {}, \"x86_64\\u005fv3_openblas\":",
+            "variants.x86_64_v3_openblas: the key is there twice",
+        ),
+        ("\"$schema\"", "\"variants\": {}, \"$schema\"", "variants: the key is there twice"),
         ("\"variants\"", "\"other\"", "variants: expected an object, found nothing"),
     ] {
         assert!(EXAMPLE.contains(old));
@@ -94,6 +105,10 @@ fn each_rule_of_the_form_has_a_fault_with_its_place() {
         let error = VariantMetadata::read(no_object.as_bytes()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Malformed);
     }
+    // Several objects may have one key, and texts may look like keys.
+    let lists = EXAMPLE.replace("[\"v3\"]", "[\"v\\\"{\", \"level\", \"level2\"]");
+    let (_, faults) = read(&lists);
+    assert!(!faults.iter().any(|fault| fault.contains("key")), "{faults:?}");
     // Not more than a page of faults.
     let many = (0..1000).map(|n| format!("\"A{n}\": 1")).collect::<Vec<_>>().join(",");
     let faults = read(&format!("{{{many}}}")).1;

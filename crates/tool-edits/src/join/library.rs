@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use fat_edit::{EditOptions, Join, PackInput, moved_out};
+use fat_edit::{EditOptions, Join, PackInput, moved_out, new_compression};
 use tool_kit::failure::Failure;
 use tool_kit::scratch;
 
@@ -54,8 +54,9 @@ pub(super) fn join<'p>(
             return Ok(Some(Joined { file, size, name, is_original: true, is_changed: false }));
         }
     }
-    let compress = compress || join.was_compressed();
-    let plan = join.plan_anew(reader, scratch::file(CODES)?, compress, options).map_err(of_plan)?;
+    let compression = join.compression().or_else(|| compress.then(new_compression));
+    let plan = join.plan_anew(reader, scratch::file(CODES)?, compression.as_ref(), options);
+    let plan = plan.map_err(of_plan)?;
     let file = Unpacked::rewritten(|out| plan.write(reader, out).map(|_| ()))?;
     Ok(Some(Joined { file, size: plan.size(), name, is_original: false, is_changed }))
 }

@@ -197,7 +197,7 @@ impl Splitting<'_, '_> {
         let lost = self.members.iter().filter(|member| !member.split.has_way_back());
         let lost: Vec<&str> = lost.map(|member| &*member.path).collect();
         if !lost.is_empty() {
-            let text = "packs do not note how files were laid out whose bundles are compressed, so that `offload join` compresses new ones";
+            let text = "packs do not note how files were laid out whose bundles another compressor made: `offload join` compresses new ones";
             self.notes.push(format!("{text}: {}", few(lost)));
         }
         Ok(())

@@ -86,7 +86,8 @@ fn bundles_lists_and_unbundles_as_llvm_does() {
     let counts = Counts::default();
     let cases = match std::env::var("CASE") {
         Ok(case) => case.parse().unwrap()..case.parse::<usize>().unwrap() + 1,
-        Err(_) => 0..320,
+        Err(_) if samples::faulty::is_thorough() => 0..320,
+        Err(_) => 0..160,
     };
     all(cases.clone(), |nth| round_trip(nth as u64, &counts));
     let said: Vec<_> = [
@@ -99,7 +100,10 @@ fn bundles_lists_and_unbundles_as_llvm_does() {
         ("object form", &counts.object_form, 20),
     ]
     .into_iter()
-    .map(|(name, counter, least)| (name, counter.load(Ordering::Relaxed), least))
+    // Of 320 cases.
+    .map(|(name, counter, least)| {
+        (name, counter.load(Ordering::Relaxed), least * cases.len() / 320)
+    })
     .collect();
     println!("{said:?}");
     assert!(cases.len() == 1 || said.iter().all(|(_, count, least)| count >= least), "{said:?}");

@@ -305,9 +305,14 @@ pub(crate) fn only(file: &Linked, targets: &[&str]) -> Vec<Bundle> {
 
 #[test]
 fn files_thinned_to_one_target_are_right() {
-    settle(&each(&RIG.chosen(), |file| {
+    let files = RIG.chosen();
+    // The gate gives every third file to the other tools.
+    let step = if samples::faulty::is_thorough() { 1 } else { 3 };
+    let deep: Vec<&str> = files.iter().step_by(step).map(|file| file.name).collect();
+    settle(&each(&files, |file| {
         let words = ["thin", "--keep", "gfx1100", "--exact"];
-        RIG.edit_and_check(file, &words, &only(file, &["gfx1100"]), Depth::Survival, |edited| {
+        let depth = if deep.contains(&file.name) { Depth::Survival } else { Depth::Messages };
+        RIG.edit_and_check(file, &words, &only(file, &["gfx1100"]), depth, |edited| {
             let mut complaints = does_nothing(file, edited, &words)?;
             complaints.extend(is_smaller(file, edited));
             Ok(complaints)

@@ -190,12 +190,12 @@ fn ours_refuse_or_are_right_where_llvm_crashes() {
     files.retain(|file| format!("{}: {}", file.family, file.name).contains(&only));
     let both = std::env::var_os("HOSTILE_SIDE").is_some_and(|value| value == "both");
     if !full && !both && only.is_empty() {
-        // The gate asks about every fourth file of each family, `.ci/run llvm_slow` about all.
+        // The gate asks about every eighth file of each family, `.ci/run llvm_slow` about all.
         let mut seen = BTreeMap::new();
         files.retain(|file| {
             let count: &mut usize = seen.entry(file.family).or_default();
             *count += 1;
-            *count % 4 == 1
+            *count % 8 == 1
         });
     }
     let asked = everything(&files, (!both).then_some(Side::Ours));

@@ -41,7 +41,9 @@ fn kernels_are_those_of_llvm_readobj() {
     fs::write(place.join("arguments.cl"), OPENCL).unwrap();
     let hip = common::data("src/kernels.hip");
     let mut compared = (0, 0, 0);
-    for processor in PROCESSORS {
+    let is_thorough = samples::faulty::is_thorough();
+    let (first, step) = if is_thorough { (0, 1) } else { (1, 3) };
+    for processor in PROCESSORS.iter().skip(first).step_by(step) {
         let versions = if processor.ends_with("-generic") { 6..=6 } else { 4..=6 };
         for version in versions {
             let version = format!("-mcode-object-version={version}");
@@ -77,7 +79,8 @@ fn kernels_are_those_of_llvm_readobj() {
     }
     let (images, kernels, fields) = compared;
     println!("{images} images, {kernels} kernels, {fields} fields");
-    assert_eq!((images, kernels), (82, 41 * 7));
+    let files = if is_thorough { 41 } else { 13 };
+    assert_eq!((images, kernels), (2 * files, 7 * files));
 }
 
 /// Compares all kernels of an image; returns how many they are, and the number of fields.

@@ -131,7 +131,8 @@ fn packages_and_extracted_files_are_those_of_llvm() {
     let mut random = Random::new(7);
     let inputs = inputs(place.path(), &mut random);
     let (mut packed, mut extracted, mut clashes, mut archives) = (0, 0, 0, 0);
-    for case in 0..330 {
+    let cases = if samples::faulty::is_thorough() { 330 } else { 110 };
+    for case in 0..cases {
         let here = place.path().join(case.to_string());
         fs::create_dir(&here).unwrap();
         let images: Vec<_> = (0..random.below(6)).map(|_| image(&mut random, &inputs)).collect();
@@ -179,8 +180,12 @@ fn packages_and_extracted_files_are_those_of_llvm() {
         }
         fs::remove_dir_all(&here).unwrap();
     }
-    assert!(packed > 200 && extracted > 300 && archives > 20, "{packed} {extracted} {archives}");
-    assert!(clashes < 100, "{clashes}");
+    // Of 330 cases, more than 200 are packages.
+    assert!(
+        packed * 5 > cases * 3 && extracted > cases * 9 / 10 && archives * 17 > cases,
+        "{cases}: {packed} {extracted} {archives}"
+    );
+    assert!(clashes * 3 < cases, "{clashes}");
 }
 
 #[test]

@@ -236,3 +236,56 @@ fn code_of_an_environment_is_not_run() {
     assert!(output.status.success());
     assert!(!mark.exists());
 }
+
+/// Returns the `variant.json` of a wheel for these GPUs of AMD.
+fn variant(label: &str, gpus: &str) -> String {
+    format!(
+        r#"{{"$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
+        "default-priorities": {{"namespace": ["amd"]}}, "variants": {{"{label}": {{"amd": {{"gfx_arch": [{gpus}]}}}}}}}}"#
+    )
+}
+
+#[test]
+fn installed_variants_are_compared_with_gpus_and_code() {
+    let place = environment();
+    let declare = |label, gpus| {
+        write(&place, "foo-1.0.dist-info/variant.json", variant(label, gpus).as_bytes());
+    };
+    let offload = |line: &[&str]| {
+        let output = place.offload(line);
+        (stdout(&output) + &stderr(&output), output.status.code())
+    };
+    declare("fast", "\"gfx1100\"");
+    assert_eq!(ask(&place), (WELL.into(), String::new(), Some(0)));
+    assert_eq!(offload(&["verify", "env"]).1, Some(0));
+    // The code runs on this GPU, but an installer would choose another variant.
+    let said = "foo: installed as the variant fast for gfx1100, and not for gfx906:xnack+: \
+                install the variant for gfx906:xnack+, or the variant null\n";
+    let (text, status) = offload(&["doctor", "--prefix", "env", "--gpu", "gfx906:xnack+"]);
+    assert_eq!((text.contains(said), status), (true, Some(0)), "{text}");
+    let (text, status) = offload(&["match", "--gpu", "gfx906:xnack+", "env"]);
+    assert_eq!((text.contains(said), status), (true, Some(0)), "{text}");
+    let (text, _) = offload(&["doctor", "--prefix", "env", "--gpu", "sm_90", "--all"]);
+    assert!(text.contains("and not for sm_90"), "{text}");
+    let (text, _) = offload(&["doctor", "--prefix", "env", "--gpu", "gfx906:xnack+", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["findings"][0]["code"], "variant/other-gpu", "{text}");
+    // A declaration that the code does not justify.
+    declare("wide", "\"gfx1030\", \"gfx1100\"");
+    for line in [&["doctor", "--prefix", "env", "--gpu", "gfx1100"][..], &["verify", "env"]] {
+        let (text, status) = offload(line);
+        let words = "foo: amd :: gfx_arch :: gfx1030: the package ";
+        assert_eq!((text.contains(words), status), (true, Some(1)), "{text}");
+    }
+    // One that is damaged.
+    write(&place, "foo-1.0.dist-info/variant.json", b"{");
+    for line in [&["doctor", "--prefix", "env", "--gpu", "gfx1100"][..], &["verify", "env"]] {
+        let (text, status) = offload(line);
+        assert_eq!(
+            (text.contains("foo: variant.json: no JSON"), status),
+            (true, Some(1)),
+            "{text}"
+        );
+    }
+    assert_eq!(offload(&["match", "--gpu", "gfx1100", "env"]).1, Some(0));
+}

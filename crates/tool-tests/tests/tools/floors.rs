@@ -38,18 +38,28 @@ const FLOORS: [(&str, &[Line]); 11] = [
         "second",
         &[("wrapper-ir", None), ("fat-object", None), ("object-edit", Some(&["byte-parts"]))],
     ),
-    ("third", &[("device-select", None), ("device-account", None), ("hda-archive", None)]),
+    (
+        "third",
+        &[
+            ("device-select", None),
+            ("device-account", None),
+            ("hda-archive", None),
+            ("gpu-packages", Some(&["byte-parts", "offload-codecs"])),
+        ],
+    ),
     (
         "fourth",
         &[
             ("fat-edit", None),
             ("offload-link", None),
-            ("offload-check", Some(&["device-code", "device-select", "fat-object"])),
+            (
+                "offload-check",
+                Some(&["device-code", "device-select", "fat-object", "gpu-packages"]),
+            ),
             (
                 "device-report",
                 Some(&["device-account", "device-code", "device-select", "fat-object"]),
             ),
-            ("gpu-packages", Some(&["byte-parts", "offload-codecs"])),
             ("offload-tool-kit", Some(&["byte-parts"])),
         ],
     ),
@@ -85,6 +95,7 @@ const FLOORS: [(&str, &[Line]); 11] = [
                 "device-select",
                 "fat-edit",
                 "gpu-packages",
+                "offload-check",
                 "offload-tool-kit",
             ]),
         )],

@@ -358,3 +358,25 @@ fn a_signed_wheel_is_split_if_that_is_allowed() {
     place.run(tool("offload"), &["variant", "split", WHEEL, "-o", "dist", "--drop-signature"]);
     place.run(tool("offload"), &["verify", "dist"]);
 }
+
+#[test]
+fn variants_of_one_wheel_are_matched_as_a_set() {
+    let place = split();
+    let output = place.try_run(tool("offload"), &["match", "--gpu", "gfx90a", "dist"]);
+    assert_eq!(output.status.code(), Some(0));
+    let said = stdout(&output);
+    let set = "foo-1.0-py3-none-any.whl: variants with code for gfx90a: gfx90a, null\n";
+    assert!(said.contains(set) && said.contains("any-gfx1030.whl: "), "{said}");
+    let output = place.try_run(tool("offload"), &["match", "--gpu", "gfx1100", "dist"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stdout(&output);
+    assert!(said.contains("foo-1.0-py3-none-any.whl: no variant has code for gfx1100\n"), "{said}");
+    let json = place.run(tool("offload"), &["match", "--gpu", "gfx90a", "--json", "dist"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["verdicts"].as_array().unwrap().len(), 1, "{json}");
+    assert!(json["findings"].as_array().unwrap().is_empty(), "{json}");
+    // One variant alone has to have the code.
+    let one = "dist/foo-1.0-py3-none-any-gfx1030.whl";
+    let output = place.try_run(tool("offload"), &["match", "--gpu", "gfx90a", one]);
+    assert_eq!(output.status.code(), Some(1));
+}

@@ -1,0 +1,173 @@
+//! The containers of a file from which a runtime chooses images, and what is wrong with it.
+
+use std::io;
+
+use device_select::{Collector, Runtime, Unit};
+use fat_edit::Registrable;
+use fat_object::{Container, ErrorKind, Finding, Image, Severity, Summary, Visitor};
+
+use crate::complaint::Complaint;
+use crate::inputs::{Input, Inputs};
+use crate::limits::Limits;
+use crate::package::HEADS;
+use tool_kit::looked::{Looked, Seen};
+use tool_kit::parallel::Threads;
+use tool_kit::report;
+
+/// A file that was read.
+#[derive(Debug)]
+pub struct FileUnits {
+    /// The result of the walk.
+    pub summary: Summary,
+    /// The number of errors.
+    pub errors: usize,
+    /// Its containers.
+    pub units: Vec<Unit>,
+}
+
+impl FileUnits {
+    /// Walks a file; returns `None` if it could not be read, and all complaints. With `check`, compressed code is read as well.
+    pub fn read(
+        file: &Input,
+        (check, limits): (bool, &Limits),
+        threads: Threads,
+    ) -> (Option<Self>, Vec<Complaint>) {
+        Self::of(file, (&[], limits), Walk::through(file, (check, limits), threads))
+    }
+
+    /// Completes what a walk found, with containers of these kinds; of all kinds if there are none.
+    pub fn of(
+        file: &Input,
+        (kinds, limits): (&[Runtime], &Limits),
+        (mut walk, walked): (Walk<'_>, io::Result<Summary>),
+    ) -> (Option<Self>, Vec<Complaint>) {
+        let name = file.name();
+        let mut complaints = std::mem::take(&mut walk.complaints);
+        let summary = match walked {
+            Ok(summary) => summary,
+            Err(reason) => {
+                complaints.push(Complaint::error(name, "file/error", report::reason(&reason)));
+                return (None, complaints);
+            }
+        };
+        let mut errors = walk.errors;
+        let registrable = std::mem::take(&mut walk.registrable);
+        let mut units = walk.collector.finish();
+        let registration = file.with_reader(limits.max_input, |reader| {
+            registrable.registration(summary.format, reader)
+        });
+        match registration {
+            Ok(registration) => {
+                let faults = registration.faults();
+                errors += faults.len();
+                let error = |fault: String| Complaint::error(name, "verify/registration", fault);
+                complaints.extend(faults.into_iter().map(error));
+                for unit in &mut units {
+                    if unit.offset().is_some_and(|at| registration.loses(at)) {
+                        unit.set_lost();
+                    }
+                }
+            }
+            Err(reason) => {
+                complaints.push(Complaint::error(name, "file/error", report::reason(&reason)));
+            }
+        }
+        units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
+        if units.is_empty() && errors == 0 {
+            let (code, why) = match (summary.images, summary.no_images()) {
+                (0, Ok(why)) => ("targets/nothing", why),
+                (0, Err(why)) => ("file/unknown", why),
+                (images, _) => {
+                    let why = format!("none of its {images} images is of the given kind");
+                    ("targets/nothing", why)
+                }
+            };
+            complaints.push(Complaint::error(name, code, why));
+        }
+        (Some(FileUnits { summary, errors, units }), complaints)
+    }
+
+    /// Reads all files of inputs, and hands over those with containers; prints what cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the output.
+    pub fn read_all(
+        inputs: &Inputs,
+        (check, limits): (bool, &Limits),
+        mut take: impl FnMut(&Input, Self),
+    ) -> io::Result<Looked> {
+        let read = |file: &Input, threads| Self::read(file, (check, limits), threads).0;
+        inputs.look((limits, HEADS), "reading", read, |input, read| {
+            let Some(file) = read else { return Ok(Seen::Faults) };
+            if file.units.is_empty() && !file.is_damaged() {
+                return Ok(Seen::Nothing);
+            }
+            take(input, file);
+            Ok(Seen::Well)
+        })
+    }
+
+    /// Returns whether something is wrong with its containers.
+    pub fn is_damaged(&self) -> bool {
+        self.errors > 0
+    }
+}
+
+/// Visitor that collects units, and complaints.
+#[derive(Debug, Default)]
+pub struct Walk<'a> {
+    /// The name of the file.
+    name: &'a str,
+    collector: Collector,
+    errors: usize,
+    complaints: Vec<Complaint>,
+    /// The containers that wrappers are to lead to.
+    registrable: Registrable,
+}
+
+impl<'a> Walk<'a> {
+    /// Creates the walk through a file.
+    pub fn new(file: &'a Input) -> Self {
+        Walk { name: file.name(), ..Walk::default() }
+    }
+
+    /// Walks through a file. IDs decide, and they stand in the tables; with `check`, images are read as well.
+    pub fn through(
+        file: &'a Input,
+        (check, limits): (bool, &Limits),
+        threads: Threads,
+    ) -> (Self, io::Result<Summary>) {
+        let mut walk = Walk::new(file);
+        let options = limits.options().with_tables_only(!check).with_check_compressed(check);
+        let walked = file.walk(limits, &options, threads, &mut walk);
+        (walk, walked)
+    }
+}
+
+impl Visitor for Walk<'_> {
+    fn enter(&mut self, container: &Container) -> io::Result<()> {
+        self.registrable.enter(container);
+        self.collector.enter(container)
+    }
+
+    fn leave(&mut self) -> io::Result<()> {
+        self.collector.leave()
+    }
+
+    fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
+        self.collector.image(image)
+    }
+
+    fn finding(&mut self, finding: &Finding) -> io::Result<()> {
+        if finding.severity() == Severity::Error {
+            self.errors += 1;
+        }
+        // The table says it of the image.
+        if finding.error().kind() == ErrorKind::Disagreement {
+            return Ok(());
+        }
+        self.complaints.push(Complaint::new(self.name, finding));
+        Ok(())
+    }
+}
