@@ -1,5 +1,6 @@
 //! The page: one file, which loads nothing.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use sha2::{Digest, Sha256};
@@ -30,7 +31,7 @@ pub fn write_page(out: &mut impl Write) -> io::Result<()> {
 /// A part before the report: a page for a program that makes the data in the browser.
 ///
 /// Exhaustive: a page needs all of them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Front<'a> {
     /// The title of the page.
     pub title: &'a str,
@@ -42,6 +43,16 @@ pub struct Front<'a> {
     pub script: &'a str,
     /// A WebAssembly module, compressed with gzip: the text of the element `module` in base64.
     pub module: &'a [u8],
+}
+
+impl fmt::Debug for Front<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Front");
+        fields
+            .field("title", &self.title)
+            .field("module", &self.module.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Writes the page with a front, without data. Its policy permits it to run WebAssembly and workers of its own, and forbids
