@@ -91,7 +91,7 @@ mod tests {
                 assert!(found == bytes[at.min(size)..], "{size} from {at}");
             }
             if size > 0 {
-                let error = Chunks::read(&mut &*bytes, size as u64 - 1).unwrap_err();
+                let error = Chunks::read(&mut &*bytes, size as u64 - 1).err().unwrap();
                 assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
             }
         }
