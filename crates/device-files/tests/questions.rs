@@ -1,6 +1,11 @@
 //! The same answers about a file alone, in packages of any form, and through readers that fail.
 #![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
 
 use std::io::{self, Cursor, ErrorKind};
 
@@ -55,7 +60,8 @@ fn packages_have_the_answers_of_their_members() {
             copy_image(Cursor::new(&package), &options, place, &mut bytes).unwrap();
             assert_eq!(Some(&*bytes), own.image.bytes_in(&hip), "{path}");
         }
-        let verdicts = judge(Cursor::new(&package), &options, &[gpu.clone()]).unwrap().verdicts;
+        let verdicts =
+            judge(Cursor::new(&package), &options, std::slice::from_ref(&gpu)).unwrap().verdicts;
         assert_eq!((verdicts.len(), verdicts[0].answer), (1, "yes"));
         let names = |file: &[u8]| {
             let found = kernels(Cursor::new(file), &options, Some(&gpu)).unwrap();
