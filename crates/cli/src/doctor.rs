@@ -18,7 +18,7 @@ use tool_inputs::native;
 use tool_inputs::variants::{self, InstalledCode, InstalledVariant};
 use tool_kit::document::{Document, Shape};
 use tool_kit::finding::{Finding, Level};
-use tool_kit::format::{Format, JudgeFormat};
+use tool_kit::format::JudgeFormat;
 use tool_kit::parallel;
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
@@ -128,9 +128,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 /// Returns the GPUs that are asked for.
 fn gpus(args: &Args) -> Result<Vec<Device>, String> {
     if !args.gpus.is_empty() {
-        if args.format.get() == Format::Text && !args.format.is_quiet() {
-            suggest::explain(&args.gpus);
-        }
+        suggest::explain(&args.gpus, args.format.has_notes());
         return Ok(args.gpus.clone());
     }
     let found = native::visible_here()?;

@@ -142,11 +142,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let question = args.question();
     let mut document = Document::start(args.format.get(), &SHAPE)?;
-    let style =
-        if args.format.is_quiet() || !document.is_text() { Style::Quiet } else { Style::Text };
-    if style == Style::Text {
-        suggest::explain(&args.gpus);
-    }
+    let style = if args.format.has_notes() { Style::Text } else { Style::Quiet };
+    suggest::explain(&args.gpus, args.format.has_notes());
     let printer = Printer::new(&question, style, &mut document);
     let (looked, fails) =
         answer(&question, Inputs::find_online(&args.files, args.network), printer)?;

@@ -213,12 +213,12 @@ pub enum InstalledCode {
     Split(Arc<Host>),
 }
 
-/// What is wrong with the files of an installed distribution.
+/// Faults of an installed distribution that keep its code from being read as a whole.
 #[derive(Debug, Default)]
 pub struct InstalledFaults {
-    /// Its description and the list of its files, with paths.
+    /// Faults of its description and of the list of its files, with paths.
     pub tree: Vec<String>,
-    /// Its files: complaints about those that could not be read, or not as a whole.
+    /// Complaints about files that could not be read, or not as a whole.
     pub files: Vec<Complaint>,
 }
 
