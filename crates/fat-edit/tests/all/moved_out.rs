@@ -457,12 +457,13 @@ fn bundles_that_no_one_level_gives_have_no_way_back() {
     // The first bundle is so small that many levels give it; one of them gives all.
     let little = bundle(&[(HOST, b""), (GFX906, &code_object(3, 64))], 4096);
     let same = |level| compress(&little, zlib(level));
-    assert!(same(6) == same(9), "levels that give the same");
-    for level in [6, 9] {
+    assert!(same(6) == same(8), "levels that give the same");
+    for level in [6, 8] {
         let others = units().into_iter().skip(1).map(|unit| compress(&unit, zlib(level)));
-        let all = [same(1), same(level)].into_iter().skip(1).chain(others).collect();
+        let all = [same(level)].into_iter().chain(others).collect();
         assert_eq!(no_way_back(all), None, "{level}");
     }
+    assert!(at([6; 3]) != at([8; 3]), "levels that differ");
     // Levels of large bundles are not tried, only the default.
     let large = bundle(&[(HOST, b""), (GFX906, &code_object(3, 300 << 10))], 4096);
     assert_eq!(no_way_back(vec![compress(&large, zlib(6))]), None);
