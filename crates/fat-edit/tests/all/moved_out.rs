@@ -403,9 +403,7 @@ fn compressed_bundles_come_back() {
         for at in 0..stored.len() {
             let mut damaged = stored.clone();
             damaged[at] ^= 0x41;
-            if let Some(parsed) = Recipe::parse(&damaged) {
-                assert!(Recipe::parse(&parsed.to_vec()) == Some(parsed));
-            }
+            oracles::recipes::check(&damaged);
         }
         let (host, packs) = split(&file, Scheme::Zstd);
         let (marker, wrappers) = moved_out(Cursor::new(&host)).unwrap().unwrap();
