@@ -210,6 +210,10 @@ const IMAGE: u8 = 3;
 const BUNDLE: u8 = 4;
 
 /// The largest recipe that is stored, and read.
+#[cfg_attr(
+    not(any(feature = "ruzstd", feature = "zstd")),
+    allow(dead_code, reason = "only kernel packs need it, which are compressed with zstd")
+)]
 pub(crate) const MOST_OF_RECIPE: u64 = 64 << 20;
 /// The most steps.
 const MOST_STEPS: u64 = 1 << 20;
@@ -322,6 +326,10 @@ impl Recipe {
     }
 
     /// Returns the number of the bytes of compressed bundles that are in no image.
+    #[cfg_attr(
+        not(any(feature = "ruzstd", feature = "zstd")),
+        allow(dead_code, reason = "only kernel packs need it, which are compressed with zstd")
+    )]
     pub(crate) fn bundle_bytes(&self) -> u64 {
         let in_bundles = self.steps.iter().flat_map(|step| match step {
             Step::Bundle { steps, .. } => &**steps,
@@ -333,6 +341,10 @@ impl Recipe {
 
     /// Returns the compressed bundles that it needs, each with its form, its size, and its contents; `None` for contents that lack an
     /// image. `place` is as for [`plan`](Self::plan).
+    #[cfg_attr(
+        not(any(feature = "ruzstd", feature = "zstd")),
+        allow(dead_code, reason = "only kernel packs need it, which are compressed with zstd")
+    )]
     pub(crate) fn bundles<'r>(
         &'r self,
         mut place: impl FnMut(u64, &str) -> Option<(usize, u64)> + 'r,

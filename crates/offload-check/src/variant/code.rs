@@ -61,7 +61,7 @@ impl VariantCode {
         }
     }
 
-    /// Notes that some code could not be read. Nothing: all was read.
+    /// Notes that some code could not be read. Without this call, all was read.
     pub fn set_damaged(&mut self) {
         self.is_damaged = true;
     }

@@ -1,5 +1,6 @@
 //! The join of wheels.
 
+use device_select::few;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
