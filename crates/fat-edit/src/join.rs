@@ -142,7 +142,7 @@ impl<'p> Join<'p> {
             }
             places.insert(key, start);
         }
-        // Each code object lies in one bundle: no work but for what packs have.
+        // Each code object lies in one bundle, which bounds the work by the size of the code in packs.
         let most = spool.end.saturating_add(recipe.bundle_bytes());
         if sizes().fold(0, u64::saturating_add) > most {
             return Ok(Err(NoWayBack::Changed));

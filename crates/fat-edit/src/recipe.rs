@@ -455,7 +455,7 @@ fn write_steps(out: &mut Vec<u8>, steps: &[Step]) {
     }
 }
 
-/// Reads steps. Those in a bundle are images of one wrapper, each target once, and few bytes; a wrapper has one bundle.
+/// Reader of steps. A bundle has images of one wrapper, each target once, and few bytes; a wrapper has one bundle.
 struct StepReader {
     host_size: u64,
     budget: Budget,

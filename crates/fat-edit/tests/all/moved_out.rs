@@ -586,14 +586,14 @@ fn packs_do_not_ask_for_more_memory_or_time_than_they_have_code() {
     let none: InBundle<'_> = (&[], &[]);
     let (_, found) = back(1, &recipe(&[none; 4]), 1 << 30);
     assert_eq!(found, Some(Ok(Some(NoWayBack::Changed))));
-    // A method that no build has is no error.
+    // A method that no build has is not an error.
     let mut unknown = recipe(&[(&images[..1], &[])]);
     let method = number(host_size).len() + 2;
     unknown[method] = 77;
     let (_, found) = back(1, &unknown, 1 << 30);
     assert_eq!(found, Some(Ok(Some(NoWayBack::Codec))));
 
-    // What no library has is not read.
+    // Recipes that fit no library are not read.
     let zeros = |count: u64| [vec![2], number(count)].concat();
     let is_read = |bundles: &[InBundle<'_>]| Recipe::parse(&recipe(bundles)).is_some();
     assert!(is_read(&[(&[(0, 1), (0, 2)], &[]), (&[(1, 1)], &[])]));

@@ -18,7 +18,7 @@ pub(super) struct Joined {
     pub(super) name: String,
     /// `true` if it is the file that was split.
     pub(super) is_original: bool,
-    /// Why it is another one, if packs note how that was laid out.
+    /// Reason why it is another one, if packs note how that was laid out.
     pub(super) changed: Option<NoWayBack>,
 }
 

@@ -1,12 +1,12 @@
 //! The join of wheels.
 
-use device_select::few;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use device_select::few;
 use fat_edit::EditOptions;
 use gpu_packages::{
     NewWheel, PackageEdit, PackageForm, PackageKind, Storing, WheelMetadata, Zip, ZipMember,
