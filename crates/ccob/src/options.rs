@@ -77,6 +77,18 @@ impl WriteOptions {
         self
     }
 
+    /// Returns whether clang's parameters of libzstd are taken in place of ours.
+    ///
+    /// ```
+    /// let options = ccob::WriteOptions::default();
+    /// assert!(!options.clang_parameters());
+    /// assert!(options.with_clang_parameters(true).clang_parameters());
+    /// ```
+    #[must_use]
+    pub fn clang_parameters(&self) -> bool {
+        self.as_clang
+    }
+
     /// Returns the compression method.
     #[must_use]
     pub fn method(&self) -> Method {

@@ -10,14 +10,12 @@ use fat_object::FileFormat;
 use object_edit::{Input, Output};
 
 use crate::edit::{EditOptions, NewImage};
-use crate::error::{Error, Problem};
+use crate::error::{Error, ErrorKind, Problem};
 use crate::moved_out::move_in;
+use crate::no_way_back::NoWayBack;
 use crate::plan::EditPlan;
-use crate::recipe::{CompressedForm, Recipe};
+use crate::recipe::{CompressedForm, MOST_OF_RECIPE, Recipe};
 use crate::split::{COMPRESSED, RECIPE};
-
-/// The largest way back that is read.
-const MOST_OF_RECIPE: u64 = 64 << 20;
 
 /// Code objects lie at pages, as clang lays them out.
 const ALIGN: u64 = 4096;
@@ -55,6 +53,7 @@ pub struct Join<'p> {
     packs: Vec<PackInput<'p>>,
     /// By the number of the wrapper and the target.
     codes: BTreeMap<(u64, String), PackEntry>,
+    max_decompressed: u64,
 }
 
 impl<'p> Join<'p> {
@@ -71,7 +70,14 @@ impl<'p> Join<'p> {
                 }
             }
         }
-        Join { name, wrappers, packs, codes }
+        Join { name, wrappers, packs, codes, max_decompressed: ccob::MAX_UNCOMPRESSED }
+    }
+
+    /// Sets the most bytes of one code object, and of a bundle that is compressed, which are held at one time. Default: 2 GiB.
+    #[must_use]
+    pub fn with_max_decompressed(mut self, max: u64) -> Self {
+        self.max_decompressed = max;
+        self
     }
 
     /// Returns the numbers of the packs that code objects come from; none if there are no code objects.
@@ -80,14 +86,16 @@ impl<'p> Join<'p> {
         self.codes.values().map(|(pack, _)| *pack).collect()
     }
 
-    /// Returns the compression of the bundles of the file which was split, by the notes of packs: version and codec. `None` if they
-    /// were not compressed.
+    /// Returns the compression of the bundles of the file which was split, by the notes of packs: version and codec, with the default
+    /// level. `None` if they were not compressed.
     #[must_use]
     pub fn compression(&self) -> Option<WriteOptions> {
         let key = format!("{COMPRESSED}{}", self.name);
         let note = self.packs.iter().find_map(|pack| pack.tables.toc().note(&key))?;
         let form = CompressedForm::parse(note).filter(|form| form.method.codec().is_some());
-        let options = |form: CompressedForm| form.options().with_clang_parameters(false);
+        let options = |form: CompressedForm| {
+            WriteOptions::default().with_version(form.version).with_method(form.method)
+        };
         Some(form.map_or_else(new_compression, options))
     }
 
@@ -103,37 +111,54 @@ impl<'p> Join<'p> {
         (recipe.host_size() == size).then(|| (recipe, u64::from_le_bytes(*hash)))
     }
 
-    /// Plans the file that was split; `None` if packs lack a code object of it. `spool` is an empty file for code objects.
+    /// Plans the file that was split. A reason, if packs lack a code object of it, or this build compresses bundles to another size.
+    /// `spool` is an empty file for code objects.
     ///
     /// # Errors
     ///
-    /// [`Damaged`](crate::ErrorKind::Damaged) packs, errors of reading them, and of writing to the spool.
-    pub fn plan_back<S>(&mut self, recipe: &Recipe, spool: S) -> Result<Option<EditPlan>, Error>
+    /// [`Damaged`](crate::ErrorKind::Damaged) packs, [`Refused`](crate::ErrorKind::Refused) if a code object or a bundle exceeds the
+    /// limit of [`with_max_decompressed`](Self::with_max_decompressed), errors of reading packs, and of writing to the spool.
+    pub fn plan_back<S>(
+        &mut self,
+        recipe: &Recipe,
+        spool: S,
+    ) -> Result<Result<EditPlan, NoWayBack>, Error>
     where
         S: Read + Write + Seek + Send + 'static,
     {
-        let mut spool = Spool::new(spool);
+        let sizes = || recipe.bundle_sizes();
+        sizes().try_for_each(|size| check_size("a bundle", size, self.max_decompressed))?;
+        if sizes().count() > self.wrappers.len() {
+            return Ok(Err(NoWayBack::Changed));
+        }
+        let mut spool = Spool::new(spool, self.max_decompressed);
         let mut places = BTreeMap::new();
         for (wrapper, target, size) in recipe.images() {
             let key = (wrapper, target.to_owned());
-            let Some(place) = self.codes.get(&key) else { return Ok(None) };
+            let Some(place) = self.codes.get(&key) else { return Ok(Err(NoWayBack::Missing)) };
             let (start, found) = spool.add(&mut self.packs, *place)?;
             if found != size {
-                return Ok(None);
+                return Ok(Err(NoWayBack::Missing));
             }
             places.insert(key, start);
         }
-        let place = |wrapper, target: &str| Some((0, *places.get(&(wrapper, target.to_owned()))?));
-        let Some(contents) = recipe.bundles(place) else { return Ok(None) };
-        let mut bundles = Vec::new();
-        for (form, size, contents) in contents {
-            let bytes = compressed(&contents, &mut spool.file, &form.options())?;
-            if bytes.len() as u64 != size {
-                return Ok(None);
-            }
-            bundles.push((0, spool.append(&bytes)?));
+        // Each code object lies in one bundle, which bounds the work by the size of the code in packs.
+        let most = spool.end.saturating_add(recipe.bundle_bytes());
+        if sizes().fold(0, u64::saturating_add) > most {
+            return Ok(Err(NoWayBack::Changed));
         }
-        Ok(recipe.plan_with(place, bundles, vec![NewImage::new(spool.file)]))
+        let place = |wrapper, target: &str| Some((0, *places.get(&(wrapper, target.to_owned()))?));
+        let mut bundles = Vec::new();
+        for (form, size, contents) in recipe.bundles(place) {
+            let Some(contents) = contents else { return Ok(Err(NoWayBack::Missing)) };
+            let plain = plain(&contents, &mut spool.file)?;
+            match ccob::compress(&plain, &form.options()) {
+                Ok(bytes) if bytes.len() as u64 == size => bundles.push((0, spool.append(&bytes)?)),
+                _ => return Ok(Err(NoWayBack::Codec)),
+            }
+        }
+        let plan = recipe.plan_with(place, bundles, vec![NewImage::new(spool.file)]);
+        Ok(plan.ok_or(NoWayBack::Missing))
     }
 
     /// Plans the library with new bundles, compressed in this way or not. `spool` is an empty file for code objects.
@@ -152,7 +177,7 @@ impl<'p> Join<'p> {
         R: Read + Seek,
         S: Read + Write + Seek + Send + 'static,
     {
-        let mut spool = Spool::new(spool);
+        let mut spool = Spool::new(spool, self.max_decompressed);
         let host = host_id(&mut input).map_err(Problem::from)?;
         let (mut contents, mut offsets) = (Output::new(), Vec::new());
         // Wrappers with the same code objects share a bundle.
@@ -160,7 +185,13 @@ impl<'p> Join<'p> {
         for number in &self.wrappers {
             let mut entries = vec![(host.to_owned(), 0, 0)];
             let of_wrapper = self.codes.range((*number, String::new())..);
-            for ((_, target), place) in of_wrapper.take_while(|((other, _), _)| other == number) {
+            let of_wrapper = of_wrapper.take_while(|((other, _), _)| other == number);
+            if compression.is_some() {
+                let sizes = of_wrapper.clone().map(|(_, place)| self.size(*place));
+                let size = sizes.fold(0, u64::saturating_add);
+                check_size("a bundle", size, self.max_decompressed)?;
+            }
+            for ((_, target), place) in of_wrapper {
                 let (start, size) = spool.add(&mut self.packs, *place)?;
                 let pack = self.packs.get(place.0).map(|open| open.tables.toc());
                 let entry = pack.and_then(|toc| toc.entries().get(place.1));
@@ -185,6 +216,21 @@ impl<'p> Join<'p> {
         }
         move_in(input, contents, &offsets, vec![NewImage::new(spool.file)], options)
     }
+
+    /// Returns the size that a table gives for a code object.
+    fn size(&self, (pack, at): PackEntry) -> u64 {
+        let entries = self.packs.get(pack).map(|open| open.tables.toc().entries());
+        entries.and_then(|entries| entries.get(at)).map_or(0, Entry::original_size)
+    }
+}
+
+/// Refuses what would be larger in memory than the limit.
+fn check_size(what: &str, size: u64, max: u64) -> Result<(), Problem> {
+    if size <= max {
+        return Ok(());
+    }
+    let text = format!("{what} of {size} bytes would exceed the limit of {max} bytes");
+    Err(Problem::new(ErrorKind::Refused, text))
 }
 
 /// Code objects in a temporary file, one after the other.
@@ -192,11 +238,13 @@ struct Spool<S> {
     file: S,
     end: u64,
     starts: BTreeMap<PackEntry, (u64, u64)>,
+    /// The largest code object that is read.
+    max: u64,
 }
 
 impl<S: Write + Seek> Spool<S> {
-    fn new(file: S) -> Self {
-        Spool { file, end: 0, starts: BTreeMap::new() }
+    fn new(file: S, max: u64) -> Self {
+        Spool { file, end: 0, starts: BTreeMap::new(), max }
     }
 
     /// Adds a code object, if it is not there; returns its start and its size.
@@ -214,6 +262,8 @@ impl<S: Write + Seek> Spool<S> {
         if let Some(known) = self.starts.get(&place) {
             return Ok(*known);
         }
+        let what = format!("{}: {} for {}: code", open.name, entry.key(), entry.arch());
+        check_size(&what, entry.original_size(), self.max)?;
         let code = open.tables.code(&mut open.source, entry).map_err(|error| {
             let name = format!("{}: {} for {}", open.name, entry.key(), entry.arch());
             Problem::from(io::Error::new(error.kind(), format!("{name}: {error}")))
@@ -260,6 +310,17 @@ fn compressed(
     spool: &mut dyn ReadSeek,
     options: &WriteOptions,
 ) -> Result<Vec<u8>, Problem> {
+    let plain = plain(bundle, spool)?;
+    let mut options = options.clone();
+    if u32::try_from(plain.len()).is_err() {
+        // Others cannot hold it.
+        options = options.with_version(Version::V3);
+    }
+    ccob::compress(&plain, &options).map_err(Problem::of_pack)
+}
+
+/// Returns the bytes of a bundle.
+fn plain(bundle: &Output, spool: &mut dyn ReadSeek) -> Result<Vec<u8>, Problem> {
     let mut source = Source::new(spool)?;
     let mut plain = Vec::new();
     for part in bundle.iter() {
@@ -272,12 +333,7 @@ fn compressed(
             Part::Input(_, range) => source.append_range(&range, &mut plain)?,
         }
     }
-    let mut options = options.clone();
-    if u32::try_from(plain.len()).is_err() {
-        // Others cannot hold it.
-        options = options.with_version(Version::V3);
-    }
-    ccob::compress(&plain, &options).map_err(Problem::of_pack)
+    Ok(plain)
 }
 
 /// Returns the entry ID of the host in a bundle for this file.

@@ -119,6 +119,7 @@ mod join;
 mod kpack;
 mod moved_out;
 mod named;
+mod no_way_back;
 mod nv_fatbin;
 mod object_form;
 mod offload_form;
@@ -150,6 +151,7 @@ pub use error::{Error, ErrorKind};
 pub use join::{Join, PackInput, new_compression};
 pub use moved_out::{move_in, moved_out};
 pub use named::NamedImages;
+pub use no_way_back::NoWayBack;
 pub use object_form::{
     HOST_PLACEHOLDER, PlacedHost, host_object, object_bundle, remove_bundle_sections,
 };

@@ -14,8 +14,9 @@ use fat_object::{Finding, Image, Summary, Visitor};
 use crate::edit::EditOptions;
 use crate::error::{Error, Problem};
 use crate::hash::hash;
+use crate::no_way_back::NoWayBack;
 use crate::plan::EditPlan;
-use crate::recipe::{CompressedForm, Recipe};
+use crate::recipe::{CompressedForm, MOST_OF_RECIPE, Recipe};
 use crate::survey::EditableFile;
 
 /// The key of a pack's table under which a split library's way back is kept: after it, the name of the library.
@@ -38,7 +39,7 @@ pub struct Split {
     /// By their indices.
     images: BTreeMap<usize, Packed>,
     /// The hash of the file, and the compressed way back to it.
-    recipe: Option<Vec<u8>>,
+    recipe: Result<Vec<u8>, NoWayBack>,
     /// The form of its compressed bundles, if it has some.
     compressed: Option<CompressedForm>,
 }
@@ -101,16 +102,18 @@ impl EditableFile {
         }
         let marker_bytes = marker.to_vec().map_err(Problem::of_pack)?;
         let plan = self.move_out(&mut input, &marker_bytes, options)?;
-        let recipe = match Recipe::of(self, &plan, &mut input)? {
-            Some(recipe) => {
+        let recipe = Recipe::of(self, &plan, &mut input)?.map(|recipe| recipe.to_vec());
+        let recipe = match recipe {
+            Ok(recipe) if recipe.len() as u64 > MOST_OF_RECIPE => Err(NoWayBack::TooLarge),
+            Ok(recipe) => {
                 // The file that comes out must be this one.
                 input.seek(SeekFrom::Start(0)).map_err(Problem::from)?;
                 let mut bytes = hash(&mut input).map_err(Problem::from)?.to_le_bytes().to_vec();
-                let recipe = ::kpack::compress(&recipe.to_vec(), RECIPE_LEVEL);
+                let recipe = ::kpack::compress(&recipe, RECIPE_LEVEL);
                 bytes.extend(recipe.map_err(Problem::of_pack)?);
-                Some(bytes)
+                Ok(bytes)
             }
-            None => None,
+            Err(reason) => Err(reason),
         };
         let name = marker.kernel_name().to_owned();
         Ok(Split { name, plan, wrappers: wrappers.len(), images, recipe, compressed })
@@ -141,11 +144,10 @@ impl Split {
         self.images.values().map(|image| &*image.target)
     }
 
-    /// Returns whether packs note how it was laid out, so that the same file can be made again. Not if it has compressed bundles that no
-    /// level gives again.
+    /// Returns why packs do not note how it was laid out; `None` if they do, and [`Join`](crate::Join) makes the same file again.
     #[must_use]
-    pub fn has_way_back(&self) -> bool {
-        self.recipe.is_some()
+    pub fn no_way_back(&self) -> Option<NoWayBack> {
+        self.recipe.as_ref().err().copied()
     }
 }
 
@@ -294,7 +296,7 @@ impl PackGroup {
         for library in libraries {
             let Split { name, recipe, compressed, .. } = library;
             for (pack, _) in self.packs.values_mut() {
-                if let Some(recipe) = recipe {
+                if let Ok(recipe) = recipe {
                     pack.note(&format!("{RECIPE}{name}"), recipe);
                 }
                 if let Some(form) = compressed {

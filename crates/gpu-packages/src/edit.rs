@@ -48,7 +48,7 @@ impl PackageForm {
     ///
     /// # Errors
     ///
-    /// Errors of [`Zip::read`].
+    /// Errors of [`Zip::read`], and [`Io`](ErrorKind::Io) if a compressed file cannot be read.
     pub fn read(
         reader: impl ReadSeek,
         head: &[u8],
@@ -57,7 +57,7 @@ impl PackageForm {
         Ok(match sniff(head) {
             Some(PackageKind::Zip) => Some(PackageForm::Zip(Zip::read(reader)?)),
             Some(kind) => Some(PackageForm::Stream(kind)),
-            None => compressed(reader, head, &is_wanted).map(PackageForm::Stream),
+            None => compressed(reader, head, &is_wanted)?.map(PackageForm::Stream),
         })
     }
 }
@@ -67,7 +67,7 @@ fn compressed(
     reader: impl ReadSeek,
     head: &[u8],
     is_wanted: &dyn Fn(&[u8]) -> bool,
-) -> Option<PackageKind> {
+) -> Result<Option<PackageKind>, Error> {
     struct First<'w>(PackageKind, &'w dyn Fn(&[u8]) -> bool);
     impl Visitor for First<'_> {
         fn package(&mut self, path: &MemberPath, kind: PackageKind) -> bool {
@@ -86,7 +86,7 @@ fn compressed(
         }
     }
     if Codec::sniff(head) == Codec::None {
-        return None;
+        return Ok(None);
     }
     // Other decoders fail for want of a dictionary or a filter, too.
     let is_damage = |kind| match kind {
@@ -96,11 +96,12 @@ fn compressed(
     };
     let mut first = First(PackageKind::Tar, is_wanted);
     match walk(BufReader::new(reader), &Options::default(), &mut first) {
-        Ok(_) => Some(first.0),
+        Ok(_) => Ok(Some(first.0)),
         Err(error) if is_damage(error.kind()) || error.kind() == ErrorKind::Refused => {
-            Some(first.0)
+            Ok(Some(first.0))
         }
-        Err(_) => None,
+        Err(error) if error.kind() == ErrorKind::Io => Err(error),
+        Err(_) => Ok(None),
     }
 }
 

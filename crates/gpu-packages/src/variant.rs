@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ErrorKind};
@@ -262,9 +263,10 @@ impl VariantMetadata {
             return Err(malformed("expected a JSON object".to_owned()));
         };
         let mut reader = Reader { faults: Vec::new() };
-        for place in repeated_keys(json) {
-            reader.fault(&place, "the key is there twice: expected it once");
-        }
+        let repeated = Repeated { place: String::new(), faults: &mut reader };
+        let mut again = serde_json::Deserializer::from_slice(json);
+        let again = repeated.deserialize(&mut again);
+        again.map_err(|error| malformed(format!("no JSON: {error}")))?;
         let read = reader.root(&root);
         Ok((read, reader.faults))
     }
@@ -454,14 +456,14 @@ impl Reader {
                 || key == "providers" && read.schema == VariantSchema::Variantlib
         };
         for key in root.keys().filter(|key| !known(key)) {
-            self.fault(key, "the form has no such key");
+            self.fault(&place_in("", key), "the form has no such key");
         }
         let (place, priorities) = ("default-priorities", root.get("default-priorities"));
         let mut namespaces = None;
         for (key, value) in self.object(place, priorities) {
             match key.as_str() {
                 "namespace" => namespaces = Some(value),
-                key => self.fault(&format!("{place}.{key}"), "the form has no such key"),
+                key => self.fault(&place_in(place, key), "the form has no such key"),
             }
         }
         let place = "default-priorities.namespace";
@@ -477,7 +479,7 @@ impl Reader {
         }
         let known: BTreeSet<&str> = read.namespaces.iter().map(String::as_str).collect();
         for (label, namespaces) in self.object("variants", root.get("variants")) {
-            let place = format!("variants.{label}");
+            let place = place_in("variants", label);
             if !is_label(label) {
                 self.fault(
                     &place,
@@ -494,7 +496,7 @@ impl Reader {
             }
             for name in properties.namespaces() {
                 if !known.contains(name) {
-                    self.fault(&format!("{place}.{name}"), "default-priorities.namespace lacks it");
+                    self.fault(&place_in(&place, name), "default-priorities.namespace lacks it");
                 }
             }
             read.variants.insert(label.clone(), properties);
@@ -507,7 +509,7 @@ impl Reader {
         let mut providers = Map::new();
         let mut missing: BTreeSet<&str> = namespaces.iter().map(String::as_str).collect();
         for (name, provider) in self.object("providers", value) {
-            let place = format!("providers.{name}");
+            let place = place_in("providers", name);
             if !missing.remove(&**name) {
                 self.fault(&place, "default-priorities.namespace lacks it");
             }
@@ -528,9 +530,9 @@ impl Reader {
     fn properties(&mut self, place: &str, namespaces: &Value) -> VariantProperties {
         let mut properties = VariantProperties::default();
         for (namespace, features) in self.object(place, Some(namespaces)) {
-            let place = format!("{place}.{namespace}");
+            let place = place_in(place, namespace);
             for (feature, values) in self.object(&place, Some(features)) {
-                let place = format!("{place}.{feature}");
+                let place = place_in(&place, feature);
                 let values = self.strings(&place, Some(values));
                 if !values.is_sorted() {
                     self.fault(&place, "the values are not sorted");
@@ -546,58 +548,86 @@ impl Reader {
     }
 }
 
-/// Returns the keys that are there again in their object, in valid JSON, each with the keys around it. Readers take either value.
-fn repeated_keys(json: &[u8]) -> Vec<String> {
-    /// An object with its keys, or a list, which has none.
-    #[derive(Default)]
-    struct Level {
-        keys: Option<BTreeSet<String>>,
-        key: String,
-        expects_key: bool,
+/// Finds the keys that are there again in their object, each with the keys around it. Readers take either value.
+struct Repeated<'f> {
+    place: String,
+    faults: &'f mut Reader,
+}
+
+impl<'de> DeserializeSeed<'de> for Repeated<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
+        json.deserialize_any(self)
     }
-    let (mut found, mut levels) = (Vec::new(), Vec::<Level>::new());
-    let mut rest = json;
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        match byte {
-            b'{' => levels.push(Level {
-                keys: Some(BTreeSet::new()),
-                expects_key: true,
-                ..Level::default()
-            }),
-            b'[' => levels.push(Level::default()),
-            b'}' | b']' => drop(levels.pop()),
-            b',' | b':' => {
-                if let Some(level) = levels.last_mut() {
-                    level.expects_key = byte == b',' && level.keys.is_some();
-                }
+}
+
+impl<'de> Visitor<'de> for Repeated<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let mut keys = BTreeSet::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let place = place_in(&self.place, &key);
+            if !keys.insert(key) {
+                self.faults.fault(&place, "the key is there twice: expected it once");
             }
-            b'"' => {
-                let mut is_escaped = false;
-                let ends = |byte: &u8| {
-                    let ends = *byte == b'"' && !is_escaped;
-                    is_escaped = *byte == b'\\' && !is_escaped;
-                    ends
-                };
-                let len = after.iter().position(ends).unwrap_or(after.len());
-                let (text, after) = after.split_at_checked(len + 1).unwrap_or((after, &[]));
-                rest = after;
-                let Some(level) = levels.last_mut().filter(|level| level.expects_key) else {
-                    continue;
-                };
-                let text = [b"\"", text].concat();
-                let Ok(key) = serde_json::from_slice(&text) else { continue };
-                level.key = key;
-                let is_new = level.keys.as_mut().is_none_or(|keys| keys.insert(level.key.clone()));
-                if !is_new && found.len() <= MOST_FAULTS {
-                    let around = levels.iter().filter(|level| level.keys.is_some());
-                    found.push(Vec::from_iter(around.map(|level| &*level.key)).join("."));
-                }
-            }
-            _ => {}
+            map.next_value_seed(Repeated { place, faults: &mut *self.faults })?;
         }
+        Ok(())
     }
-    found
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        let Repeated { place, faults } = self;
+        while let Some(()) =
+            seq.next_element_seed(Repeated { place: place.clone(), faults: &mut *faults })?
+        {
+        }
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// Returns the place of a key, shortened: keys may be as long as the file.
+fn place_in(around: &str, key: &str) -> String {
+    /// The most characters of a key.
+    const MOST_OF_KEY: usize = 80;
+    /// The most bytes of a place.
+    const MOST_OF_PLACE: usize = 1000;
+    if around.len() > MOST_OF_PLACE {
+        return around.to_owned();
+    }
+    let short: String = key.chars().take(MOST_OF_KEY).collect();
+    let dots = if short.len() < key.len() { "..." } else { "" };
+    let dot = if around.is_empty() { "" } else { "." };
+    format!("{around}{dot}{short}{dots}")
 }
 
 /// Returns the kind of a JSON value.

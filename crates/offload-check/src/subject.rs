@@ -19,7 +19,7 @@ pub enum Level {
     Error,
 }
 
-/// Something that a policy does not permit.
+/// Something that a policy does not permit, or a declaration that its code does not justify.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {

@@ -39,6 +39,7 @@ pub mod objects;
 pub mod package_files;
 pub mod packages;
 pub mod ranges;
+pub mod recipes;
 pub mod streams;
 pub mod sycl;
 pub mod walks;

@@ -42,4 +42,4 @@ pub use thinning::{Permits, Thinning};
 pub use trial::Trial;
 pub use variant::write_variant;
 pub use wishes::Wishes;
-pub use words::{CODES, describe_host, of_plan, unclear};
+pub use words::{CODES, NO_WAY_BACK, describe_host, of_plan, unclear};

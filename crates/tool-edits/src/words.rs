@@ -1,9 +1,10 @@
 //! Failures, findings and notes of edits, in words.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use device_select::{few, names};
-use fat_edit::{EditNote, EditableContainer, EditableFile, Error, ErrorKind};
+use fat_edit::{EditNote, EditableContainer, EditableFile, Error, ErrorKind, NoWayBack};
 use tool_kit::failure::Failure;
 use tool_kit::{report, scratch, style};
 
@@ -13,6 +14,19 @@ use super::wishes::Wishes;
 
 /// The contents of temporary files with code objects.
 pub const CODES: &str = "code objects";
+
+/// The note about a split library that does not come back byte for byte; after it, the reason.
+pub const NO_WAY_BACK: &str =
+    "packs do not note how it was laid out, and `offload join` makes new bundles";
+
+/// Returns each reason with the files that it is for.
+pub(crate) fn by_reason<'f>(
+    files: impl Iterator<Item = (NoWayBack, &'f str)>,
+) -> impl Iterator<Item = String> {
+    let mut all: BTreeMap<NoWayBack, Vec<&str>> = BTreeMap::new();
+    files.for_each(|(reason, file)| all.entry(reason).or_default().push(file));
+    all.into_iter().map(|(reason, files)| format!("{reason}: {}", few(files)))
+}
 
 /// The most findings that are warned of one by one.
 const MOST: usize = 5;

@@ -122,7 +122,8 @@ fn join(args: &Args, opened: &Opened) -> Result<(), Failure> {
     let _progress = Progress::start("joining");
     let packs = paths.iter().map(|path| OpenPack::open(path)).collect::<Result<Vec<_>, _>>()?;
     let inputs = packs.iter().map(OpenPack::input).collect::<io::Result<Vec<_>>>()?;
-    let mut join = Join::new(host.marker(), host.wrappers(), inputs);
+    let join = Join::new(host.marker(), host.wrappers(), inputs);
+    let mut join = join.with_max_decompressed(args.limits().held_of(u64::MAX));
     let used = join.used();
     for pack in used.iter().filter_map(|pack| packs.get(*pack)) {
         new = new.and_of(&pack.file)?;
@@ -132,14 +133,13 @@ fn join(args: &Args, opened: &Opened) -> Result<(), Failure> {
         return Err(format!("no kernel pack has code of {name}").into());
     }
     if let Some((recipe, expected)) = join.way_back(stamp.size()) {
-        if let Some(plan) = join.plan_back(&recipe, scratch::file(CODES)?).map_err(of_plan)?
-            && write(args, (file, new), stamp, &plan, Some(expected))?
-        {
-            return Ok(());
-        }
-        report::note(
-            &"it is not the library that was split, or packs are missing: it gets new bundles",
-        );
+        let plan = join.plan_back(&recipe, scratch::file(CODES)?).map_err(of_plan)?;
+        let reason = match plan {
+            Ok(plan) if write(args, (file, new), stamp, &plan, Some(expected))? => return Ok(()),
+            Ok(_) => recipe.of_other_hash(),
+            Err(reason) => reason,
+        };
+        report::note(&format_args!("{reason}: it gets new bundles"));
     }
     let compression = join.compression().or_else(|| args.compress.then(new_compression));
     let (input, codes) = (Positioned::new(file), scratch::file(CODES)?);

@@ -9,7 +9,7 @@ use gpu_packages::{PackageForm, PackageKind};
 use kpack::Scheme;
 
 use super::split_wheel;
-use tool_edits::{Pack, Packs, WheelSplit, of_plan, plan};
+use tool_edits::{NO_WAY_BACK, Pack, Packs, WheelSplit, of_plan, plan};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::Package;
 use tool_kit::failure::Failure;
@@ -293,11 +293,8 @@ fn print(args: &Args, done: &Done) -> io::Result<()> {
     table.print(&mut out, "  ", style::terminal_width())?;
     let splits = || done.libraries.iter().map(|library| &library.split);
     splits().for_each(|split| super::note(split.name(), split.plan()));
-    for split in splits().filter(|split| !split.has_way_back()) {
-        let name = split.name();
-        report::note(&format_args!(
-            "{name}: packs do not note how it was laid out, as another compressor made its bundles: `offload join` compresses new ones"
-        ));
+    for (name, reason) in splits().filter_map(|split| Some((split.name(), split.no_way_back()?))) {
+        report::note(&format_args!("{name}: {NO_WAY_BACK}: {reason}"));
     }
     out.flush()
 }

@@ -205,12 +205,17 @@ pub(crate) fn encode_as_clang(
     level: Option<i32>,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
+    encode_by(encoder_as_clang(data.len(), level)?, data, out)
+}
+
+/// Returns libzstd set up for `len` bytes as clang does it.
+fn encoder_as_clang(len: usize, level: Option<i32>) -> Result<CCtx<'static>, Error> {
     let mut context = CCtx::try_create().ok_or_else(failed)?;
     let mut set = |parameter| context.set_parameter(parameter).map(drop).map_err(|_| failed());
     set(CParameter::EnableLongDistanceMatching(true))?;
     set(CParameter::CompressionLevel(level.unwrap_or(DEFAULT_LEVEL)))?;
-    context.set_pledged_src_size(Some(data.len() as u64)).map_err(|_| failed())?;
-    encode_by(context, data, out)
+    context.set_pledged_src_size(Some(len as u64)).map_err(|_| failed())?;
+    Ok(context)
 }
 
 /// Appends data, compressed with these parameters, to `out`.
@@ -255,12 +260,17 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri cannot call C")]
     fn little_data_needs_little_memory_at_any_level() {
-        for level in -7..=12 {
-            for data in [&b""[..], b"a", &[7; 100_000]] {
-                let mut encoder = encoder(data.len(), Some(level), 1).unwrap();
-                let mut out = Vec::with_capacity(compress_bound(data.len()));
-                encoder.compress2(&mut out, data).unwrap();
-                assert!(encoder.sizeof() < 16 << 20, "{level} {} {}", data.len(), encoder.sizeof());
+        let check = |mut encoder: CCtx<'_>, level: i32, data: &[u8]| {
+            let mut out = Vec::with_capacity(compress_bound(data.len()));
+            encoder.compress2(&mut out, data).unwrap();
+            assert!(encoder.sizeof() < 16 << 20, "{level} {} {}", data.len(), encoder.sizeof());
+        };
+        for data in [&b""[..], b"a", &[7; 100_000]] {
+            for level in -7..=12 {
+                check(encoder(data.len(), Some(level), 1).unwrap(), level, data);
+            }
+            for level in -7..=22 {
+                check(encoder_as_clang(data.len(), Some(level)).unwrap(), level, data);
             }
         }
     }

@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 
 use byte_parts::Source;
 use fat_edit::{
-    EditOptions, EditPlan, Error, ErrorKind, Join, NewImage, PackGroup, PackInput, Recipe, move_in,
-    moved_out, survey,
+    EditOptions, EditPlan, Error, ErrorKind, Join, NewImage, NoWayBack, PackGroup, PackInput,
+    Recipe, move_in, moved_out, survey,
 };
 use fat_object::{ImageInfo, Options, Visitor, walk};
 use kpack::{Scheme, Tables};
@@ -297,7 +297,7 @@ fn split(file: &[u8], scheme: Scheme) -> (Vec<u8>, Vec<Vec<u8>>) {
     let mut group = PackGroup::new("group", ".kpack", scheme);
     let marker = group.marker("lib/libfoo.so");
     let split = surveyed(file).split(Cursor::new(file), &marker, &EditOptions::default()).unwrap();
-    assert!(split.has_way_back());
+    assert_eq!(split.no_way_back(), None);
     let mut codes: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     let walk = |visitor: &mut dyn Visitor| {
         walk(Cursor::new(file), &Options::default().with_enter_images(false), visitor)
@@ -368,7 +368,7 @@ fn libraries_are_split_and_joined() {
         // A pack is missing, then all are; one is damaged.
         let mut join = Join::new(&marker, &wrappers, inputs(packs.len() - 1));
         let (recipe, _) = join.way_back(host.len() as u64).unwrap();
-        assert!(join.plan_back(&recipe, spool()).unwrap().is_none());
+        assert_eq!(join.plan_back(&recipe, spool()).unwrap().unwrap_err(), NoWayBack::Missing);
         assert!(Join::new(&marker, &wrappers, inputs(0)).used().is_empty());
         if scheme == Scheme::Zstd {
             let damaged: Vec<u8> = packs[0].iter().map(|byte| byte ^ 0x55).collect();
@@ -384,7 +384,7 @@ fn libraries_are_split_and_joined() {
 
 #[test]
 fn compressed_bundles_come_back() {
-    use ccob::{Method, Version, WriteOptions};
+    use ccob::{Version, WriteOptions};
     let options = WriteOptions::default;
     for how in [
         options().with_clang_parameters(true),
@@ -395,7 +395,7 @@ fn compressed_bundles_come_back() {
         let file = Linked::new(Style::Third, bundles.collect()).build();
         let (plan, host) = move_out(&file).unwrap();
         let recipe = Recipe::of(&surveyed(&file), &plan, Cursor::new(&file)).unwrap();
-        let stored = recipe.unwrap_or_else(|| panic!("{how:?}")).to_vec();
+        let stored = recipe.unwrap_or_else(|reason| panic!("{how:?}: {reason}")).to_vec();
         let recipe = Recipe::parse(&stored).unwrap();
         assert_eq!(recipe.to_vec(), stored);
         assert_eq!(recipe.host_size(), host.len() as u64);
@@ -403,9 +403,7 @@ fn compressed_bundles_come_back() {
         for at in 0..stored.len() {
             let mut damaged = stored.clone();
             damaged[at] ^= 0x41;
-            if let Some(parsed) = Recipe::parse(&damaged) {
-                assert!(Recipe::parse(&parsed.to_vec()) == Some(parsed));
-            }
+            oracles::recipes::check(&damaged);
         }
         let (host, packs) = split(&file, Scheme::Zstd);
         let (marker, wrappers) = moved_out(Cursor::new(&host)).unwrap().unwrap();
@@ -430,13 +428,183 @@ fn compressed_bundles_come_back() {
         let joined = written(&plan.unwrap(), &host);
         assert_eq!(images(&joined).len(), images(&file).len());
     }
-    // No one level gives these.
-    let levels = [9, 1, 9];
-    let bundles = units().into_iter().zip(levels).map(|(unit, level)| {
-        let method = if level == 1 { Method::ZLIB } else { Method::ZSTD };
-        ccob::compress(&unit, &options().with_level(level).with_method(method)).unwrap()
-    });
-    let file = Linked::new(Style::Third, bundles.collect()).build();
+}
+
+/// Returns why the library with these compressed bundles has no way back.
+fn no_way_back(bundles: Vec<Vec<u8>>) -> Option<NoWayBack> {
+    let file = Linked::new(Style::Third, bundles).build();
     let (plan, _) = move_out(&file).unwrap();
-    assert!(Recipe::of(&surveyed(&file), &plan, Cursor::new(&file)).unwrap().is_none());
+    Recipe::of(&surveyed(&file), &plan, Cursor::new(&file)).unwrap().err()
+}
+
+#[test]
+fn bundles_that_no_one_level_gives_have_no_way_back() {
+    use ccob::{Method, WriteOptions};
+    let options = WriteOptions::default;
+    let compress = |unit: &[u8], how: WriteOptions| ccob::compress(unit, &how).unwrap();
+    let zlib = |level| options().with_method(Method::ZLIB).with_level(level);
+    let at = |levels: [i32; 3]| -> Vec<Vec<u8>> {
+        units().iter().zip(levels).map(|(unit, level)| compress(unit, zlib(level))).collect()
+    };
+    assert_eq!(no_way_back(at([9, 9, 9])), None);
+    assert_eq!(no_way_back(at([9, 1, 9])), Some(NoWayBack::Levels));
+    // Two methods.
+    let mut mixed = at([6, 6, 6]);
+    mixed[1] = compress(&units()[1], options());
+    assert_eq!(no_way_back(mixed), Some(NoWayBack::Levels));
+    // The first bundle is so small that many levels give it; one of them gives all.
+    let little = bundle(&[(HOST, b""), (GFX906, &code_object(3, 64))], 4096);
+    let same = |level| compress(&little, zlib(level));
+    assert!(same(6) == same(8), "levels that give the same");
+    for level in [6, 8] {
+        let others = units().into_iter().skip(1).map(|unit| compress(&unit, zlib(level)));
+        let all = [same(level)].into_iter().chain(others).collect();
+        assert_eq!(no_way_back(all), None, "{level}");
+    }
+    assert!(at([6; 3]) != at([8; 3]), "levels that differ");
+    // Levels of large bundles are not tried, only the default.
+    let large = bundle(&[(HOST, b""), (GFX906, &code_object(3, 300 << 10))], 4096);
+    assert_eq!(no_way_back(vec![compress(&large, zlib(6))]), None);
+    assert_eq!(no_way_back(vec![compress(&large, zlib(1))]), Some(NoWayBack::Compressor));
+    // Another compressor.
+    let mut other = compress(&units()[0], zlib(6));
+    // The level in the header of the stream, with its check.
+    assert_eq!(other[32..34], [0x78, 0x9c]);
+    other[33] = 0xda;
+    assert_eq!(no_way_back(vec![other]), Some(NoWayBack::Compressor));
+}
+
+#[test]
+fn bytes_beside_code_objects_are_bounded_over_all_bundles() {
+    let with_host = |size: usize, fill: u8| {
+        bundle(&[(HOST, &vec![fill; size]), (GFX906, &code_object(fill.into(), 5000))], 4096)
+    };
+    let compress = |unit: Vec<u8>| ccob::compress(&unit, &ccob::WriteOptions::default()).unwrap();
+    let of = |size: usize| vec![with_host(size, 7), with_host(size, 9)];
+    let compressed = |size| of(size).into_iter().map(compress).collect();
+    assert_eq!(no_way_back(compressed(7 << 20)), None);
+    assert_eq!(no_way_back(compressed(9 << 20)), Some(NoWayBack::OtherBytes));
+    assert_eq!(no_way_back(of(9 << 20)), Some(NoWayBack::OtherBytes), "also if not compressed");
+}
+
+/// Returns a pack of one code object that is there for many targets, with this note about the way back.
+fn shared(wrappers: u64, targets: u64, code: &[u8], recipe: &[u8]) -> Vec<u8> {
+    let mut new = kpack::NewKpack::new("group", "gfx906", Scheme::Zstd);
+    let size = code.len() as u64;
+    let mut first = None;
+    for (wrapper, target) in (0..wrappers).flat_map(|n| (0..targets).map(move |t| (n, t))) {
+        let target = format!("gfx{target}");
+        match first {
+            None => first = Some(new.add("lib/libfoo.so", wrapper, &target, size)),
+            Some(ordinal) => new.add_again("lib/libfoo.so", wrapper, &target, size, ordinal),
+        }
+    }
+    let mut note = vec![0; 8];
+    note.extend(kpack::compress(recipe, 1).unwrap());
+    new.note("offload:lib/libfoo.so", &note);
+    // Bundles were compressed.
+    new.note("offload-compressed:lib/libfoo.so", &[2, 1, 0, 22, 0]);
+    let stored = kpack::compress(code, 1).unwrap();
+    new.layout(&[stored.len() as u64]).unwrap().to_vec(|_| &*stored).unwrap()
+}
+
+/// Writes a number as recipes have them.
+fn number(mut number: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    while number > 0x7f {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+    out
+}
+
+/// The images of a bundle, by wrapper and target, and more steps.
+type InBundle<'b> = (&'b [(u64, u64)], &'b [u8]);
+
+/// Returns a recipe of bundles with these images: wrapper and target; and more steps.
+fn recipe_of(host: u64, size: u64, level: u8, bundles: &[InBundle<'_>]) -> Vec<u8> {
+    let mut out = number(host);
+    for (images, more) in bundles {
+        let mut steps = more.to_vec();
+        for (wrapper, target) in *images {
+            let target = format!("gfx{target}");
+            steps.push(3);
+            steps.extend([*wrapper, size, target.len() as u64].into_iter().flat_map(number));
+            steps.extend(target.as_bytes());
+        }
+        // Its form: version 2, zstd, the level, not as clang.
+        out.extend([4, 2, 1, 0, level, 0]);
+        out.extend(number(100).into_iter().chain(number(steps.len() as u64)));
+        out.extend(steps);
+    }
+    out
+}
+
+#[test]
+fn packs_do_not_ask_for_more_memory_or_time_than_they_have_code() {
+    let file = Linked::new(Style::Third, units()).build();
+    let (host, _) = split(&file, Scheme::Plain);
+    let (marker, wrappers) = moved_out(Cursor::new(&host)).unwrap().unwrap();
+    let code = code_object(1, 50_000);
+    let back = |targets: u64, recipe: &[u8], max: u64| {
+        let pack = shared(3, targets, &code, recipe);
+        let tables = Tables::read(&mut Source::of_bytes(&pack), &(0..pack.len() as u64));
+        let tables = tables.unwrap().unwrap();
+        let input = PackInput::new("a pack", &tables, Source::of_bytes(&pack));
+        let mut join = Join::new(&marker, &wrappers, vec![input]).with_max_decompressed(max);
+        let spool = || Cursor::new(Vec::new());
+        let compression = join.compression().unwrap();
+        assert_eq!(compression.level(), None, "the level of a note is not taken");
+        let anew = |join: &mut Join<'_>| {
+            let options = EditOptions::default().with_grow(true);
+            join.plan_anew(Cursor::new(&host), spool(), Some(&compression), &options).map(|_| ())
+        };
+        let anew = anew(&mut join).map_err(|error| error.to_string());
+        let recipe = join.way_back(host.len() as u64).map(|(recipe, _)| recipe);
+        let back = recipe.map(|recipe| join.plan_back(&recipe, spool()).map(|plan| plan.err()));
+        (anew, back.map(|back| back.map_err(|error| error.to_string())))
+    };
+    let host_size = host.len() as u64;
+    let images: Vec<(u64, u64)> = (0..40).map(|target| (0, target)).collect();
+    let recipe = |bundles: &[InBundle<'_>]| recipe_of(host_size, 50_000, 9, bundles);
+    let one = recipe(&[(&images, &[])]);
+    let text = "a bundle of 2000000 bytes would exceed the limit of 1000000 bytes";
+    let (anew, found) = back(40, &one, 1_000_000);
+    assert_eq!((anew, found), (Err(text.to_owned()), Some(Err(text.to_owned()))));
+    // One code object.
+    let (anew, found) = back(1, &recipe(&[(&images[..1], &[])]), 40_000);
+    let text = "a bundle of 50000 bytes would exceed the limit of 40000 bytes";
+    assert_eq!((anew, found), (Err(text.to_owned()), Some(Err(text.to_owned()))));
+    // The limit allows them, but one code object is not there so often.
+    let (anew, found) = back(40, &one, 1 << 30);
+    assert_eq!((anew, found), (Ok(()), Some(Ok(Some(NoWayBack::Changed)))));
+    // Once each, and with another size than the recipe says.
+    let (_, found) = back(1, &recipe(&[(&images[..1], &[])]), 1 << 30);
+    assert_eq!(found, Some(Ok(Some(NoWayBack::Codec))));
+    // More bundles than wrappers.
+    let none: InBundle<'_> = (&[], &[]);
+    let (_, found) = back(1, &recipe(&[none; 4]), 1 << 30);
+    assert_eq!(found, Some(Ok(Some(NoWayBack::Changed))));
+    // A method that no build has is not an error.
+    let mut unknown = recipe(&[(&images[..1], &[])]);
+    let method = number(host_size).len() + 2;
+    unknown[method] = 77;
+    let (_, found) = back(1, &unknown, 1 << 30);
+    assert_eq!(found, Some(Ok(Some(NoWayBack::Codec))));
+
+    // Recipes that fit no library are not read.
+    let zeros = |count: u64| [vec![2], number(count)].concat();
+    let is_read = |bundles: &[InBundle<'_>]| Recipe::parse(&recipe(bundles)).is_some();
+    assert!(is_read(&[(&[(0, 1), (0, 2)], &[]), (&[(1, 1)], &[])]));
+    assert!(!is_read(&[(&[(0, 1), (0, 1)], &[])]), "a target twice");
+    assert!(!is_read(&[(&[(0, 1), (1, 1)], &[])]), "two wrappers in a bundle");
+    assert!(!is_read(&[(&[(0, 1)], &[]), (&[(0, 2)], &[])]), "two bundles of a wrapper");
+    assert!(is_read(&[(&[], &zeros(1 << 29)), (&[], &zeros(1 << 29))]));
+    assert!(!is_read(&[(&[], &zeros(1 << 29)), (&[], &zeros((1 << 29) + 1))]), "zeros");
+    let levels = |level| Recipe::parse(&recipe_of(host_size, 1, level, &[(&[], &[])])).is_some();
+    assert_eq!([0, 22, 23, 254, 255].map(levels), [true, true, false, false, true]);
+    let steps = |count: usize| [number(host_size), [2, 1].repeat(count)].concat();
+    assert!(Recipe::parse(&steps(1 << 20)).is_some());
+    assert!(Recipe::parse(&steps((1 << 20) + 1)).is_none());
 }

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 
 use gpu_packages::{
-    Error, NewContents, Options, Original, Replacement, RewriteOptions, WheelEdit, Zip,
-    rewrite_deb, rewrite_tar, walk,
+    Error, NewContents, Options, Original, PackageForm, Replacement, RewriteOptions, WheelEdit,
+    Zip, rewrite_deb, rewrite_tar, walk,
 };
 
 use crate::Seen;
@@ -31,6 +31,11 @@ fn failing_readers_are_errors() {
     // The decoder of gzip reads its header again after a fault.
     let gzip = packages::gzip(&packages::tar(&[("a", b"x")]));
     samples::faulty::check_ahead(|rig| found(rig, &gzip));
+    samples::faulty::check_ahead(|rig| {
+        let head = &gzip[..gzip.len().min(512)];
+        let form = PackageForm::read(rig.stream(&gzip), head, |_| true).map_err(io::Error::from)?;
+        Ok(format!("{form:?}"))
+    });
     walked(&packages::deb(&[("a", b"1")], "", <[u8]>::to_vec));
     walked(&packages::rpm(&packages::cpio(&[("a", b"x")])));
 }

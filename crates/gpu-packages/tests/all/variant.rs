@@ -109,6 +109,22 @@ fn each_rule_of_the_form_has_a_fault_with_its_place() {
     let lists = EXAMPLE.replace("[\"v3\"]", "[\"v\\\"{\", \"level\", \"level2\"]");
     let (_, faults) = read(&lists);
     assert!(!faults.iter().any(|fault| fault.contains("key")), "{faults:?}");
+    // Keys may be as long as the file: places are short.
+    let long = "k".repeat(100_000);
+    let twice = (0..60).map(|_| "\"a\": [{}]").collect::<Vec<_>>().join(",");
+    for (json, place) in [
+        (format!("{{\"{long}\": {{{twice}}}}}"), "kkk"),
+        (
+            format!("{{\"variants\": {{\"{long}\": {{\"{long}\": {{\"{long}\": 1}}}}}}}}"),
+            "variants.kkk",
+        ),
+        ("{\"a\":".repeat(100) + &format!("{{{twice}}}") + &"}".repeat(100), "a.a.a"),
+    ] {
+        let (_, faults) = read(&json);
+        let places = faults.iter().filter(|fault| fault.starts_with(place));
+        assert!(places.count() > 0, "{place}");
+        assert!(faults.iter().all(|fault| fault.len() < 1200), "{place}: places are short");
+    }
     // Not more than a page of faults.
     let many = (0..1000).map(|n| format!("\"A{n}\": 1")).collect::<Vec<_>>().join(",");
     let faults = read(&format!("{{{many}}}")).1;

@@ -76,7 +76,7 @@ impl VariantCode {
         self.split.push((path.to_owned(), answers.into_iter().collect()));
     }
 
-    /// Notes that some code could not be read. Nothing: all was read.
+    /// Notes that some code could not be read. Without this call, all was read.
     pub fn set_damaged(&mut self) {
         self.is_damaged = true;
     }

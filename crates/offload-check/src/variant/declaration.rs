@@ -142,7 +142,7 @@ impl VariantDeclaration {
         Some(Violation::error("variant/other-gpu", &self.file, text).with_level(Level::Warning))
     }
 
-    /// Returns the properties that are compared with the code: of the label, if it is the only one of the metadata.
+    /// Returns the properties that are compared with the code: of its label, if the metadata has it.
     pub(super) fn judged(&self) -> Option<&VariantProperties> {
         let (metadata, label) = (self.metadata.as_ref()?, self.label.as_deref()?);
         metadata.get(label)

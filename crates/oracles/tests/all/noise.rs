@@ -1,6 +1,6 @@
 //! Bytes without any order are judged, too.
 
-use oracles::{accounts, bare, hcf, kpacks, links, ranges, sycl};
+use oracles::{accounts, bare, hcf, kpacks, links, ranges, recipes, sycl};
 
 /// Returns bytes without any order, the same for the same state.
 fn noise(state: &mut u64, len: usize) -> Vec<u8> {
@@ -48,6 +48,12 @@ fn noise_as_hcf_files_is_checked_without_panic() {
 fn noise_as_kernel_packs_is_checked_without_panic() {
     let mut state = 1;
     (0..1200).for_each(|len| kpacks::check(&noise(&mut state, len)));
+}
+
+#[test]
+fn noise_as_notes_of_packs_is_followed_within_limits() {
+    let mut state = 1;
+    (0..2400).for_each(|len| recipes::check(&noise(&mut state, len % 300)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use fat_edit::{EditOptions, Join, PackInput, moved_out, new_compression};
+use fat_edit::{EditOptions, Join, NoWayBack, PackInput, moved_out, new_compression};
 use tool_kit::failure::Failure;
 use tool_kit::scratch;
 
@@ -18,15 +18,15 @@ pub(super) struct Joined {
     pub(super) name: String,
     /// `true` if it is the file that was split.
     pub(super) is_original: bool,
-    /// `true` if packs note how that was laid out, and it is another one, or packs lack code objects of it.
-    pub(super) is_changed: bool,
+    /// Reason why it is another one, if packs note how that was laid out.
+    pub(super) changed: Option<NoWayBack>,
 }
 
 /// Joins the library at a path in a wheel with its packs; `None` for another file.
 pub(super) fn join<'p>(
     (path, host): (&str, &Unpacked),
     packs: impl IntoIterator<Item = &'p WheelPack>,
-    (compress, options): (bool, &EditOptions),
+    (compress, max, options): (bool, u64, &EditOptions),
 ) -> Result<Option<Joined>, Failure> {
     let (reader, size) = host.subject();
     let Some((marker, wrappers)) = moved_out(reader)? else { return Ok(None) };
@@ -34,29 +34,32 @@ pub(super) fn join<'p>(
     for pack in packs {
         inputs.extend(pack.of_library(path, &marker)?);
     }
-    let mut join = Join::new(&marker, &wrappers, inputs);
+    let mut join = Join::new(&marker, &wrappers, inputs).with_max_decompressed(max);
     let name = marker.kernel_name().to_owned();
     if join.used().is_empty() {
         return Err(format!("no kernel pack of these wheels has its code, of {name}").into());
     }
-    let way_back = join.way_back(size);
-    let is_changed = way_back.is_some();
-    if let Some((recipe, expected)) = way_back
-        && let Some(plan) = join.plan_back(&recipe, scratch::file(CODES)?).map_err(of_plan)?
-    {
-        let mut hash = None;
-        let file = Unpacked::rewritten(|out| {
-            hash = Some(plan.write_hashed(reader, out)?);
-            Ok(())
-        })?;
-        if hash == Some(expected) {
-            let size = plan.size();
-            return Ok(Some(Joined { file, size, name, is_original: true, is_changed: false }));
+    let mut changed = None;
+    if let Some((recipe, expected)) = join.way_back(size) {
+        match join.plan_back(&recipe, scratch::file(CODES)?).map_err(of_plan)? {
+            Ok(plan) => {
+                let mut hash = None;
+                let file = Unpacked::rewritten(|out| {
+                    hash = Some(plan.write_hashed(reader, out)?);
+                    Ok(())
+                })?;
+                if hash == Some(expected) {
+                    let size = plan.size();
+                    return Ok(Some(Joined { file, size, name, is_original: true, changed }));
+                }
+                changed = Some(recipe.of_other_hash());
+            }
+            Err(reason) => changed = Some(reason),
         }
     }
     let compression = join.compression().or_else(|| compress.then(new_compression));
     let plan = join.plan_anew(reader, scratch::file(CODES)?, compression.as_ref(), options);
     let plan = plan.map_err(of_plan)?;
     let file = Unpacked::rewritten(|out| plan.write(reader, out).map(|_| ()))?;
-    Ok(Some(Joined { file, size: plan.size(), name, is_original: false, is_changed }))
+    Ok(Some(Joined { file, size: plan.size(), name, is_original: false, changed }))
 }

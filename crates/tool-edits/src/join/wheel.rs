@@ -23,7 +23,7 @@ use super::packs::WheelPack;
 use crate::paths::Paths;
 use crate::split::{BOOTSTRAP, is_host_line};
 use crate::unpacked::Unpacked;
-use crate::words::{allow_if, of_member, of_package};
+use crate::words::{allow_if, by_reason, of_member, of_package};
 
 /// The level of published wheels.
 const LEVEL: u32 = 6;
@@ -217,12 +217,9 @@ impl WheelJoin<'_> {
                 .iter()
                 .map(|(_, pack)| format!("{}: stays, as it has code of other files", pack.path())),
         );
-        let changed = libraries.values().filter(|library| library.is_changed);
-        let changed: Vec<&str> = changed.map(|library| &*library.name).collect();
-        if !changed.is_empty() {
-            let text = "not as they were split, or packs lack code objects of them";
-            notes.push(format!("{text}: {}", few(changed)));
-        }
+        let changed = libraries.values();
+        let changed = changed.filter_map(|library| Some((library.changed?, &*library.name)));
+        notes.extend(by_reason(changed).map(|text| format!("not as they were split: {text}")));
         let left_out = left.into_iter().map(|(place, _)| *place).collect();
         let metadata = metadata(host, devices, &mut notes);
         let path = |index: usize| host.zip.members().get(index).map_or(String::new(), name_of);
@@ -286,7 +283,8 @@ impl WheelJoin<'_> {
             let unpacked = host.read((index, &path), (self.allow_findings, findings), read)?;
             let Some(unpacked) = unpacked else { continue };
             let packs = packs.iter().map(|(_, pack)| pack);
-            match join((&path, &unpacked), packs, (self.compress, &self.options)) {
+            let max = self.limits.held_of(u64::MAX);
+            match join((&path, &unpacked), packs, (self.compress, max, &self.options)) {
                 Ok(library) => libraries.extend(library.map(|library| (index, library))),
                 Err(failure) => {
                     let all = failure.complaints()?;

@@ -24,7 +24,7 @@ use super::packs::{DIRECTORY, Pack, Packs, plan};
 use super::texts::{device_name, host_lines};
 use crate::paths::Paths;
 use crate::unpacked::Unpacked;
-use crate::words::{allow_if, of_member, of_package};
+use crate::words::{NO_WAY_BACK, allow_if, by_reason, of_member, of_package};
 
 /// A wheel that is being split.
 struct Splitting<'s, 'z> {
@@ -194,12 +194,10 @@ impl Splitting<'_, '_> {
                 self.notes.push(format!("the host wheel keeps {why}: {}", few(names)));
             }
         }
-        let lost = self.members.iter().filter(|member| !member.split.has_way_back());
-        let lost: Vec<&str> = lost.map(|member| &*member.path).collect();
-        if !lost.is_empty() {
-            let text = "packs do not note how files were laid out whose bundles another compressor made: `offload join` compresses new ones";
-            self.notes.push(format!("{text}: {}", few(lost)));
-        }
+        let lost = self.members.iter();
+        let lost = lost.filter_map(|member| Some((member.split.no_way_back()?, &*member.path)));
+        let lost = by_reason(lost).map(|text| format!("{NO_WAY_BACK}: {text}"));
+        self.notes.extend(lost);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Hostile files, read by LLVM 22's tools and by ours.
 //!
 //! Ours must refuse malformed files, with a line that names the place, and read odd files exactly. The results of
-//! LLVM's tools are counted, not asserted, with `HOSTILE_SIDE=both`; otherwise only ours are asked, about a quarter of the files.
+//! LLVM's tools are counted, not asserted, with `HOSTILE_SIDE=both`; otherwise only ours are asked, about an eighth of the files.
 //! `HOSTILE=full` has more files (minutes), `HOSTILE_ONLY=words` only those whose family or name contains the words; the result of each run
 //! is in `target/tmp/hostile.txt`.
 
