@@ -146,14 +146,14 @@ impl Package {
     }
 
     /// Does something with each member that is a file, those of packages in the package among them, and hands over the results
-    /// that are there. Members of zip archives are read by several threads, unless they are verified on the way.
+    /// that are there. Of a zip file on a server only members that `is_meant` accepts are read. Members of zip archives are read by several threads, unless they are verified on the way.
     pub fn each<T: Send>(
         &self,
         (limits, budget): (&Limits, &Budget),
         verifies: bool,
         threads: NonZeroUsize,
         work: &(impl Work<T> + Sync),
-        take: &mut Take<'_, T>,
+        (is_meant, take): (&(dyn Fn(&str) -> bool + Sync), &mut Take<'_, T>),
     ) -> Found {
         let len = self.opened.len();
         let options = limits.for_package(len);
@@ -193,7 +193,8 @@ impl Package {
                 let read = |index: &usize| {
                     let of_server = remote.as_ref().zip(zip.members().get(*index));
                     if let Some(((remote, places), member)) = of_server
-                        && !remote::prepare(remote, member, places.get(*index))
+                        && !(is_meant(&String::from_utf8_lossy(member.name()))
+                            && remote::prepare(remote, member, places.get(*index)))
                     {
                         return (1, Vec::new());
                     }
