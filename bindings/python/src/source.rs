@@ -135,6 +135,19 @@ impl Source {
         Finding { file, message, ..finding }
     }
 
+    /// Returns the name without directories. URLs escape characters of versions.
+    pub(crate) fn file_name(&self) -> Option<String> {
+        let path = match self.url {
+            Some(_) => self.name.split('?').next().unwrap_or_default(),
+            None => &self.name,
+        };
+        let name = Path::new(path).file_name()?.to_string_lossy();
+        if self.is_url() {
+            return Some(name.replace("%2B", "+").replace("%2b", "+").replace("%21", "!"));
+        }
+        Some(name.into_owned())
+    }
+
     /// Returns whether it is on a server.
     pub(crate) fn is_url(&self) -> bool {
         self.url.is_some()

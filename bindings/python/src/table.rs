@@ -1,6 +1,5 @@
 //! `offload.scan`: the images of many sources as an Arrow stream.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::path::Path;
@@ -230,16 +229,7 @@ impl Told {
 
 impl OfSource {
     fn of(source: &Source, has_hash: bool, cancel: &Cancel) -> io::Result<Self> {
-        let name = Path::new(&source.name).file_name().map(|name| name.to_string_lossy());
-        // URLs escape the characters of local versions and epochs.
-        let unescaped = |name: Cow<'_, str>| {
-            if source.is_url() {
-                name.replace("%2B", "+").replace("%2b", "+").replace("%21", "!")
-            } else {
-                name.into_owned()
-            }
-        };
-        let name = name.map(unescaped).and_then(|name| WheelName::parse(&name).ok());
+        let name = source.file_name().and_then(|name| WheelName::parse(&name).ok());
         let package = name.as_ref().map(|name| name.name().to_owned());
         let version = name.as_ref().map(|name| name.version().to_owned());
         let sha256 = if has_hash { sha256(source, cancel)? } else { None };
