@@ -47,7 +47,7 @@ impl Finding {
     }
 
     /// Returns it as a note.
-    pub(crate) fn as_note(self) -> Self {
+    pub(crate) fn into_note(self) -> Self {
         Finding { level: Level::Note.as_str(), ..self }
     }
 

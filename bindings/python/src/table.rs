@@ -200,7 +200,7 @@ impl Settings {
         take(Told::Facts(OfSource::of(source, self.sha256, cancel)?))?;
         if self.sha256 && source.is_url() {
             let text = "SHA-256 not computed: expected a file; download it first";
-            let note = Finding::error("network/not-read", &source.name, text).as_note();
+            let note = Finding::error("network/not-read", &source.name, text).into_note();
             take(Told::Event(Event::Finding(note)))?;
         }
         let looked = look::look(source, asked, cancel, &mut |event| take(Told::Event(event)));

@@ -146,7 +146,7 @@ impl Package {
     }
 
     /// Does something with each member that is a file, those of packages in the package among them, and hands over the results
-    /// that are there. Of a zip file on a server only members that `is_meant` accepts are read. Members of zip archives are read by several threads, unless they are verified on the way.
+    /// that are there. A zip file on a server is read for members that `is_meant` accepts. Members of zip archives are read by several threads, unless they are verified on the way.
     pub fn each<T: Send>(
         &self,
         (limits, budget): (&Limits, &Budget),
