@@ -146,7 +146,8 @@ impl Package {
     }
 
     /// Does something with each member that is a file, those of packages in the package among them, and hands over the results
-    /// that are there. A zip file on a server is read for members that `is_meant` accepts. Members of zip archives are read by several threads, unless they are verified on the way.
+    /// that are there. A zip file on a server is read for members that `is_meant` accepts. Members of zip archives
+    /// are read by several threads, unless they are verified on the way.
     pub fn each<T: Send>(
         &self,
         (limits, budget): (&Limits, &Budget),
