@@ -67,6 +67,9 @@ pub struct Found {
 /// and in order. It breaks where no more are wanted.
 pub type Take<'t, T> = dyn FnMut(Result<T, Fault>) -> ControlFlow<()> + 't;
 
+/// A function that returns whether the member at a path is to be read.
+pub type IsMeant<'m> = dyn Fn(&str) -> bool + Sync + 'm;
+
 /// Something that keeps members from being read.
 #[derive(Debug)]
 pub struct Fault {
@@ -154,7 +157,7 @@ impl Package {
         verifies: bool,
         threads: NonZeroUsize,
         work: &(impl Work<T> + Sync),
-        (is_meant, take): (&(dyn Fn(&str) -> bool + Sync), &mut Take<'_, T>),
+        (is_meant, take): (&IsMeant<'_>, &mut Take<'_, T>),
     ) -> Found {
         let len = self.opened.len();
         let options = limits.for_package(len);
