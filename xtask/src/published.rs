@@ -91,7 +91,7 @@ pub(crate) fn bindings_python(ci: &mut Ci) -> Result {
     need("cc python3", "gcc python3-venv")?;
     run(command("cargo build --release --quiet --locked -p offload-cli --bin offload"))?;
     cargo_tool("cargo-deny")?;
-    let deny = "cargo deny --manifest-path bindings/Cargo.toml check --config deny.toml";
+    let deny = "cargo deny --manifest-path bindings/Cargo.toml --config deny.toml check";
     run(command(deny).args(["bans", "licenses", "sources"]))?;
     let end = run(command(".ci/bindings-python").arg(ci.workspace.target.join("release")));
     ci.may_lack("the Python module: packages or wheels cannot be downloaded", end)

@@ -1,7 +1,6 @@
 //! `offload.match`.
 
 use std::io;
-use std::slice;
 use std::sync::Arc;
 
 use device_select::{Device, FileSet, Support};
@@ -12,7 +11,7 @@ use tool_answers::matching::{
 };
 use tool_answers::suggest;
 use tool_inputs::complaint::Complaint;
-use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::inputs::Input;
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
 use tool_inputs::split_library::Host;
@@ -206,7 +205,7 @@ fn ask(
     let name = gpu.name();
     let question = Question { gpus: vec![gpu], kinds: &[], check, is_strict: false, limits };
     let (done, messages) = report::collected(|| {
-        let inputs = Inputs::find(slice::from_ref(&source.path)).seeking(SOUGHT);
+        let inputs = source.inputs().seeking(SOUGHT);
         let collecting = Collecting { question: Some(&question), ..Collecting::default() };
         let mut matcher = Matcher::new(&question, &inputs, collecting);
         let read = |file: &Input, threads| {

@@ -3,12 +3,14 @@
 use std::fmt::Display;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 use fat_object::Severity;
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use tool_inputs::complaint::Complaint;
 use tool_kit::finding::{self, Level};
+use tool_kit::remote::is_url;
 use tool_kit::report;
 
 /// Something that was found in a file, which `offload explain CODE` explains.
@@ -44,6 +46,11 @@ impl Finding {
         Finding { level, code, file, offset: None, message, errno: None }
     }
 
+    /// Returns it as a note.
+    pub(crate) fn into_note(self) -> Self {
+        Finding { level: Level::Note.as_str(), ..self }
+    }
+
     /// Creates the error about a file that cannot be read or written.
     pub(crate) fn of_io(file: &str, error: &io::Error) -> Self {
         let errno = error.raw_os_error();
@@ -74,7 +81,7 @@ impl Finding {
         let name = match &*self.code {
             "file/unknown" => "NotReadError",
             "edit/refused" | "targets/nothing" => "RefusedError",
-            "file/url" => "UrlError",
+            "file/error" if is_url(Path::new(&self.file)) => "UrlError",
             "internal" => "InternalError",
             code if code.starts_with("verify/") => "DamagedError",
             _ => "OffloadError",

@@ -363,6 +363,7 @@ impl Images {
             let mut state = self.state();
             match event {
                 Ok(Some(Event::Images(found))) => state.ready.extend(found),
+                Ok(Some(Event::Received(_))) => {}
                 Ok(Some(Event::Finding(finding))) if finding.is_error() && self.raises => {
                     state.events = None;
                     state.findings.push(finding.clone());

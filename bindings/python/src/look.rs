@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fat_object::{Finding as WalkFinding, Image, ImageInfo, Severity, Visitor};
@@ -10,7 +9,8 @@ use tool_answers::kernels;
 use tool_answers::listing::{Listed, Question, Sink};
 use tool_answers::row::Row;
 use tool_inputs::complaint::{self, Complaint};
-use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::inputs::Input;
+use tool_inputs::online::Received;
 use tool_inputs::package::HEADS;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
@@ -34,8 +34,8 @@ pub(crate) struct Asked {
 pub(crate) struct OfFile {
     /// The name in messages.
     pub(crate) name: String,
-    /// The argument by which the tools find it again.
-    argument: PathBuf,
+    /// The argument by which the tools find it again; on a server the member of a package.
+    argument: Option<PathBuf>,
 }
 
 /// An image that was found.
@@ -53,14 +53,20 @@ pub(crate) enum Event {
     Images(Vec<Found>),
     /// Something that was found in a file.
     Finding(Finding),
+    /// The cost of a file on a server.
+    Received(Received),
 }
 
 /// A function that takes events; an error ends the look.
 pub(crate) type Take<'t> = dyn FnMut(Event) -> io::Result<()> + 't;
 
 impl OfFile {
-    fn new(file: &Input) -> Self {
+    fn new(source: &Source, file: &Input) -> Self {
         let name = file.name().to_owned();
+        if source.is_url() {
+            let argument = file.is_in_package().then(|| file.path().to_owned());
+            return OfFile { name, argument };
+        }
         let argument = match name.split_once(" -> ") {
             // The library leads to its kernel packs.
             Some((library, _)) if file.is_pack_of_library() => PathBuf::from(library),
@@ -72,7 +78,7 @@ impl OfFile {
             }
             _ => file.path().to_owned(),
         };
-        OfFile { name, argument }
+        OfFile { name, argument: Some(argument) }
     }
 }
 
@@ -88,12 +94,12 @@ pub(crate) fn look(
         event => take(event),
     };
     let (looked, messages) = report::collected(|| {
-        let inputs = Inputs::find(slice::from_ref(&source.path));
+        let inputs = source.inputs();
         let limits = &asked.question.limits;
         let reads = asked.kernels || asked.question.hash;
         let keep = if reads { Keep::All } else { HEADS };
-        let work = |file: &Input, threads| list(asked, cancel, file, threads);
-        inputs.look((limits, keep), "listing", work, |file, (found, listed)| {
+        let work = |file: &Input, threads| list(source, (asked, cancel), file, threads);
+        let looked = inputs.look((limits, keep), "listing", work, |file, (found, listed)| {
             let Listed { images, passed, complaints, summary } = listed;
             if let Some(seen) = file.passed_over(images > 0, &summary) {
                 return Ok(seen);
@@ -121,7 +127,11 @@ pub(crate) fn look(
                 (None, _) => {}
             }
             Ok(Seen::faults(is_faulty))
-        })
+        });
+        if let Some(received) = inputs.received() {
+            take(Event::Received(received))?;
+        }
+        looked
     });
     let findings: Vec<Finding> = looked?.findings(false).into_iter().map(Into::into).collect();
     let messages = messages.into_iter().map(Finding::from);
@@ -131,8 +141,13 @@ pub(crate) fn look(
 }
 
 /// Lists the images of a file.
-fn list(asked: &Asked, cancel: &Cancel, file: &Input, threads: Threads) -> (Vec<Found>, Listed) {
-    let of = Arc::new(OfFile::new(file));
+fn list(
+    source: &Source,
+    (asked, cancel): (&Asked, &Cancel),
+    file: &Input,
+    threads: Threads,
+) -> (Vec<Found>, Listed) {
+    let of = Arc::new(OfFile::new(source, file));
     let (found, faults) = (Vec::new(), Vec::new());
     let mut collecting = Collecting { asked, cancel, of, found, faults };
     let mut listed = asked.question.list(file, threads, &mut collecting);
@@ -179,7 +194,7 @@ pub(crate) fn again(
     let again = Mutex::new(Again { wanted: image, cancel, each: &mut each, result: None });
     let (looked, messages) = report::collected(|| {
         let limits = asked.question.limits.clone();
-        let inputs = Inputs::find(slice::from_ref(&file.argument));
+        let inputs = source.inputs_again(file.argument.as_deref());
         let options = limits.options();
         let work = |input: &Input, threads| {
             let mut again = again.lock().unwrap_or_else(PoisonError::into_inner);

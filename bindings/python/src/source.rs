@@ -10,14 +10,19 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 use tempfile::NamedTempFile;
+use tool_inputs::inputs::Inputs;
+use tool_inputs::online::{Network, name_of_url};
+use tool_kit::remote::is_url;
 
 use crate::fault::Finding;
 
 /// A file, a package or a directory.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// The path of the file, or of a copy.
+    /// The path of the file, or of a copy; of a URL its name.
     pub(crate) path: PathBuf,
+    /// The URL; its query may be a secret, and is not in the name.
+    url: Option<String>,
     /// The name that the program gave.
     pub(crate) name: String,
     /// The copy of what has no path. It goes when this is dropped.
@@ -43,8 +48,8 @@ impl Source {
     pub(crate) fn of(argument: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         if let Ok(text) = argument.cast::<PyString>() {
             let text = text.to_string_lossy();
-            if is_url(&text) {
-                return Self::of_url(argument.py(), &text);
+            if is_url(Path::new(&*text)) {
+                return Ok(Self::of_url(&text));
             }
         }
         if argument.cast::<PyBytes>().is_ok() {
@@ -70,13 +75,14 @@ impl Source {
         let name = path.display().to_string();
         // The tools read standard input under this name.
         let path = if path == Path::new("-") { Path::new(".").join(path) } else { path };
-        Ok(Arc::new(Source { path, name, copy: None, process: process::id() }))
+        Ok(Arc::new(Source { path, url: None, name, copy: None, process: process::id() }))
     }
 
-    /// Returns the source at a URL. Reading over the network is to be plugged in here.
-    fn of_url(py: Python<'_>, url: &str) -> PyResult<Arc<Self>> {
-        let text = "this build does not read over the network: download the file";
-        Err(Finding::error("file/url", url, text).to_exception(py))
+    /// Returns the source at a URL. Nothing is asked for yet.
+    fn of_url(url: &str) -> Arc<Self> {
+        let path = name_of_url(url);
+        let (name, url) = (path.display().to_string(), Some(url.to_owned()));
+        Arc::new(Source { path, url, name, copy: None, process: process::id() })
     }
 
     fn of_bytes(bytes: &[u8]) -> PyResult<Arc<Self>> {
@@ -108,6 +114,7 @@ impl Source {
     fn of_copy(copy: NamedTempFile, name: String) -> Arc<Self> {
         Arc::new(Source {
             path: copy.path().to_owned(),
+            url: None,
             name,
             copy: Some(copy),
             process: process::id(),
@@ -128,8 +135,42 @@ impl Source {
         Finding { file, message, ..finding }
     }
 
-    /// Opens the file; `None` for a directory, and for what cannot be opened.
+    /// Returns the name without directories. URLs escape characters of versions.
+    pub(crate) fn file_name(&self) -> Option<String> {
+        let path = match self.url {
+            Some(_) => self.name.split('?').next().unwrap_or_default(),
+            None => &self.name,
+        };
+        let name = Path::new(path).file_name()?.to_string_lossy();
+        if self.is_url() {
+            return Some(name.replace("%2B", "+").replace("%2b", "+").replace("%21", "!"));
+        }
+        Some(name.into_owned())
+    }
+
+    /// Returns whether it is on a server.
+    pub(crate) fn is_url(&self) -> bool {
+        self.url.is_some()
+    }
+
+    /// Returns the inputs that it is.
+    pub(crate) fn inputs(&self) -> Inputs {
+        self.inputs_again(None)
+    }
+
+    /// Returns the input that was found by `argument`: a path, or the member of a package on a server.
+    pub(crate) fn inputs_again(&self, argument: Option<&Path>) -> Inputs {
+        let Some(url) = &self.url else {
+            return Inputs::find(&[argument.unwrap_or(&self.path).to_owned()]);
+        };
+        Inputs::on_server(url, argument.and_then(Path::to_str), Network::default())
+    }
+
+    /// Opens the file; `None` for a directory or a URL, and for what cannot be opened.
     pub(crate) fn open(&self) -> Option<File> {
+        if self.is_url() {
+            return None;
+        }
         let file = File::open(&self.path).ok()?;
         file.metadata().is_ok_and(|it| it.is_file()).then_some(file)
     }
@@ -143,10 +184,4 @@ pub(crate) fn check(path: &Path) -> PyResult<()> {
         _ => return Ok(()),
     };
     Err(PyValueError::new_err(fault))
-}
-
-/// Returns whether a text is a URL that could be read.
-fn is_url(text: &str) -> bool {
-    let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    scheme.is_some_and(|scheme| scheme == "http" || scheme == "https")
 }

@@ -41,6 +41,10 @@ pub(crate) struct SourceResult {
     images: u64,
     /// Errors, warnings, notes.
     findings: Vec<Finding>,
+    /// Requests to a server.
+    requests: u64,
+    /// Bytes of contents that a server sent.
+    bytes_received: u64,
 }
 
 #[pymethods]
@@ -194,6 +198,11 @@ impl Settings {
         take: &mut dyn FnMut(Told) -> io::Result<()>,
     ) -> io::Result<()> {
         take(Told::Facts(OfSource::of(source, self.sha256, cancel)?))?;
+        if self.sha256 && source.is_url() {
+            let text = "SHA-256 not computed: expected a file; download it first";
+            let note = Finding::error("network/not-read", &source.name, text).into_note();
+            take(Told::Event(Event::Finding(note)))?;
+        }
         let looked = look::look(source, asked, cancel, &mut |event| take(Told::Event(event)));
         if let Err(error) = looked {
             cancel.check()?;
@@ -220,8 +229,7 @@ impl Told {
 
 impl OfSource {
     fn of(source: &Source, has_hash: bool, cancel: &Cancel) -> io::Result<Self> {
-        let name = Path::new(&source.name).file_name().map(|name| name.to_string_lossy());
-        let name = name.and_then(|name| WheelName::parse(&name).ok());
+        let name = source.file_name().and_then(|name| WheelName::parse(&name).ok());
         let package = name.as_ref().map(|name| name.name().to_owned());
         let version = name.as_ref().map(|name| name.version().to_owned());
         let sha256 = if has_hash { sha256(source, cancel)? } else { None };
@@ -252,7 +260,7 @@ impl SourceResult {
     fn new(settings: &Settings, number: usize) -> Self {
         let source =
             settings.sources.get(number).map_or_else(String::new, |source| source.name.clone());
-        SourceResult { source, images: 0, findings: Vec::new() }
+        SourceResult { source, images: 0, findings: Vec::new(), requests: 0, bytes_received: 0 }
     }
 }
 
@@ -302,6 +310,11 @@ impl Reader {
                 let (_, facts, result) = &mut self.current;
                 result.images += found.len() as u64;
                 found.iter().for_each(|found| rows.add_image((source, facts), found));
+            }
+            Step::Look(_, Event::Received(received)) => {
+                let result = &mut self.current.2;
+                result.requests += received.requests;
+                result.bytes_received += received.bytes;
             }
             Step::Look(number, Event::Finding(finding)) => {
                 let (_, facts, result) = &mut self.current;

@@ -205,7 +205,7 @@ impl Databases<'_> {
             ControlFlow::Continue(())
         };
         let (budget, threads) = (Budget::default(), limits.threads.count());
-        package.each((limits, &budget), false, threads, &look, &mut take);
+        package.each((limits, &budget), false, threads, &look, (&|_| true, &mut take));
         found
     }
 

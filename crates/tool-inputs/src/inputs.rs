@@ -12,7 +12,7 @@ use std::sync::Arc;
 use device_select::few;
 
 use crate::limits::Limits;
-use crate::online::{Network, Online};
+use crate::online::{Network, Online, Received};
 pub use file::{Input, again, nothing};
 use file::{Origin, Root};
 use tool_kit::budget::Budget;
@@ -56,6 +56,19 @@ impl Inputs {
         Inputs::find_all(arguments, &|_| false, Some(network))
     }
 
+    /// Returns the file at a URL, or one member of the package that it is.
+    pub fn on_server(url: &str, member: Option<&str>, network: Network) -> Self {
+        let online = Arc::new(Online::new(url, network));
+        let files = vec![Input::online(0, online, member.map(str::to_owned))];
+        Inputs { files, ..Inputs::find(&[]) }
+    }
+
+    /// Returns the cost so far of files on servers; `None` if no server answered.
+    pub fn received(&self) -> Option<Received> {
+        let all = self.files.iter().filter_map(Input::server).filter_map(Online::received);
+        all.reduce(|a, b| Received { requests: a.requests + b.requests, bytes: a.bytes + b.bytes })
+    }
+
     /// Finds files as [`find`](Self::find) does. Named directories that `is_whole` tells by their paths are one input each.
     pub fn find_with(arguments: &[PathBuf], is_whole: &dyn Fn(&Path) -> bool) -> Self {
         Inputs::find_all(arguments, is_whole, None)
@@ -76,7 +89,7 @@ impl Inputs {
         for (root, path) in wildcards::expanded(arguments).iter().enumerate() {
             let online = network.and_then(|network| Online::of_argument(path, network));
             if let Some(online) = online {
-                found.files.push(Input::online(root, online));
+                found.files.push(Input::online(root, online, None));
                 continue;
             }
             match fs::metadata(path) {

@@ -19,6 +19,15 @@ pub struct Network {
     scan: bool,
 }
 
+/// Requests to servers, and the bytes of contents that were received.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Received {
+    /// Requests, redirected ones included.
+    pub requests: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
 /// The cost of a file on a server, and the part that was not read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Note {
@@ -46,11 +55,30 @@ struct State {
     note: Option<Note>,
 }
 
+/// Returns the name of a URL for messages and outputs: without its query, which may be a secret.
+pub fn name_of_url(url: &str) -> PathBuf {
+    Online::new(url, Network::default()).name()
+}
+
 impl Online {
     /// Returns the file that an argument names; `None` for a path.
     pub(crate) fn of_argument(argument: &Path, network: Network) -> Option<Arc<Self>> {
-        let url = argument.to_str().filter(|_| is_url(argument))?.to_owned();
-        Some(Arc::new(Online { url, network, state: Mutex::default() }))
+        let url = argument.to_str().filter(|_| is_url(argument))?;
+        Some(Arc::new(Online::new(url, network)))
+    }
+
+    /// Creates a file on a server.
+    pub(crate) fn new(url: &str, network: Network) -> Self {
+        Online { url: url.to_owned(), network, state: Mutex::default() }
+    }
+
+    /// Returns the cost so far; `None` before the first answer.
+    pub(crate) fn received(&self) -> Option<Received> {
+        #[cfg(feature = "network")]
+        if let Some(counts) = &self.state().counts {
+            return Some(Received { requests: counts.requests(), bytes: counts.bytes() });
+        }
+        None
     }
 
     /// Returns the name for messages and outputs: the URL without its query, which may be a secret.

@@ -67,6 +67,9 @@ pub struct Found {
 /// and in order. It breaks where no more are wanted.
 pub type Take<'t, T> = dyn FnMut(Result<T, Fault>) -> ControlFlow<()> + 't;
 
+/// A function that returns whether the member at a path is to be read.
+pub type IsMeant<'m> = dyn Fn(&str) -> bool + Sync + 'm;
+
 /// Something that keeps members from being read.
 #[derive(Debug)]
 pub struct Fault {
@@ -146,14 +149,15 @@ impl Package {
     }
 
     /// Does something with each member that is a file, those of packages in the package among them, and hands over the results
-    /// that are there. Members of zip archives are read by several threads, unless they are verified on the way.
+    /// that are there. A zip file on a server is read for members that `is_meant` accepts. Members of zip archives
+    /// are read by several threads, unless they are verified on the way.
     pub fn each<T: Send>(
         &self,
         (limits, budget): (&Limits, &Budget),
         verifies: bool,
         threads: NonZeroUsize,
         work: &(impl Work<T> + Sync),
-        take: &mut Take<'_, T>,
+        (is_meant, take): (&IsMeant<'_>, &mut Take<'_, T>),
     ) -> Found {
         let len = self.opened.len();
         let options = limits.for_package(len);
@@ -193,7 +197,8 @@ impl Package {
                 let read = |index: &usize| {
                     let of_server = remote.as_ref().zip(zip.members().get(*index));
                     if let Some(((remote, places), member)) = of_server
-                        && !remote::prepare(remote, member, places.get(*index))
+                        && !(is_meant(&String::from_utf8_lossy(member.name()))
+                            && remote::prepare(remote, member, places.get(*index)))
                     {
                         return (1, Vec::new());
                     }

@@ -218,6 +218,12 @@ class SourceResult:
     @property
     def findings(self) -> list[Finding]: ...
     @property
+    def requests(self) -> int:
+        """Requests to a server; 0 for a file."""
+    @property
+    def bytes_received(self) -> int:
+        """Bytes of contents that a server sent; 0 for a file."""
+    @property
     def ok(self) -> bool:
         """``True`` if there is no error."""
 
@@ -253,10 +259,11 @@ def images(
 ) -> Images:
     """Return an iterator of the device images of a file, of the members of a package, or of all files of a directory.
 
-    Memory holds the images of a few files at a time. Bytes and open files are copied to a temporary file.
+    Memory holds the images of a few files at a time. Bytes and open files are copied to a temporary file. Of a URL only the
+    ranges with device code are received; `Images.findings` says what was not read.
 
     Args:
-        source: A path, ``foo.whl:foo/libfoo.so`` for the member of a package, bytes, or a binary file.
+        source: A path, a URL, ``foo.whl:foo/libfoo.so`` for the member of a package, bytes, or a binary file.
         gpu: Only images that this GPU loads: a target ID, ``RX 7600``, ``native``.
         hash: Hash each image.
         kernels: Count the kernels of each image.
@@ -270,6 +277,7 @@ def images(
         OSError: A file cannot be opened or read.
         DamagedError: A file is malformed, after its images.
         NotReadError: The format of the source is not read.
+        UrlError: A URL cannot be read.
         UnknownGpuError: ``gpu`` names none.
     """
 
@@ -277,7 +285,7 @@ def match(source: Source, gpu: str, /, *, check: bool = False, threads: Optional
     """Ask which images a GPU loads, and why not the others.
 
     Args:
-        source: A file, a package or a directory.
+        source: A file, a package, a directory or a URL.
         gpu: A target ID (``gfx90a:xnack+``, ``sm_86``), a name (``RX 7600``), or a PCI ID.
         check: Decompress everything, and compare each image with the name of its entry.
         threads: The most threads; without it one for each core.
@@ -285,6 +293,7 @@ def match(source: Source, gpu: str, /, *, check: bool = False, threads: Optional
     Raises:
         OSError: The source cannot be opened or read.
         OffloadError: Nothing in the source was understood.
+        UrlError: A URL cannot be read.
         UnknownGpuError: ``gpu`` names none, or several.
     """
 
@@ -325,6 +334,7 @@ def thin(
     Raises:
         OSError: A file cannot be read or written.
         RefusedError: The edit would remove too much, or the file cannot be edited.
+        UrlError: The source is a URL: download it first.
         UnknownGpuError: A target is not known.
     """
 
@@ -349,16 +359,15 @@ def scan(
     ``error``, and `Scan.results` has all sources that are done.
 
     Args:
-        sources: A path, or paths, bytes and binary files.
+        sources: A path or a URL, or several of them, of bytes and of binary files.
         hash: Hash each image (``image_hash``).
         kernels: Count the kernels of each image.
         needs: Find the oldest drivers that load each image.
         formats: Decompress everything, for the formats of images.
-        sha256: Hash each source that is a file (``file_sha256``): all its bytes are read.
+        sha256: Hash each source that is a file (``file_sha256``): all its bytes are read. A URL is not hashed.
         on_error: ``row`` makes errors rows; ``raise`` ends the stream at the first one.
         threads: Sources that are read at the same time; without it one for each core.
 
     Raises:
         TypeError: A source is none.
-        UrlError: A source is a URL.
     """

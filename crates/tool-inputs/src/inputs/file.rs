@@ -46,8 +46,8 @@ pub struct Input {
 pub(super) enum Origin {
     /// Its path, and the one member or directory of the package that is meant: `pkg/libfoo.so`.
     Path { member: Option<String> },
-    /// A server; the path is for messages.
-    Server(Arc<Online>),
+    /// A server, and the one member of the package that is meant; the path is for messages.
+    Server(Arc<Online>, Option<String>),
     /// A directory that is held, and the path below it.
     Below(Arc<Root>, PathBuf),
     /// A package.
@@ -110,16 +110,18 @@ impl Input {
         }
     }
 
-    /// Returns a file on a server.
-    pub(super) fn online(root: usize, online: Arc<Online>) -> Self {
-        let path = online.name();
-        Input { root, origin: Origin::Server(online), ..Input::named(&path) }
+    /// Returns a file on a server, or the member of a package.
+    pub(super) fn online(root: usize, online: Arc<Online>, member: Option<String>) -> Self {
+        let file = Input::named(&online.name());
+        let name = member.as_ref().map(|member| format!("{}:{member}", file.name));
+        let name = name.unwrap_or_else(|| file.name.clone());
+        Input { root, name, origin: Origin::Server(online, member), ..file }
     }
 
     /// Returns the file on a server that it is.
     pub(super) fn server(&self) -> Option<&Online> {
         match &self.origin {
-            Origin::Server(online) => Some(online),
+            Origin::Server(online, _) => Some(online),
             _ => None,
         }
     }
@@ -143,7 +145,7 @@ impl Input {
 
     pub(super) fn member(&self) -> Option<&str> {
         match &self.origin {
-            Origin::Path { member } => member.as_deref(),
+            Origin::Path { member } | Origin::Server(_, member) => member.as_deref(),
             _ => None,
         }
     }
@@ -194,7 +196,7 @@ impl Input {
     pub fn real(&self) -> Option<PathBuf> {
         match &self.origin {
             Origin::Below(root, relative) => Some(root.real.as_ref()?.join(relative)),
-            Origin::Server(_) => Some(self.path.clone()),
+            Origin::Server(..) => Some(self.path.clone()),
             _ => real::path(&self.path).ok(),
         }
     }
@@ -206,7 +208,7 @@ impl Input {
                 root.held.look(relative).ok().flatten().map(|entry| entry.stamp)
             }
             // Names leave out what may tell files apart.
-            Origin::Server(_) => return Err(None),
+            Origin::Server(..) => return Err(None),
             _ => fs::metadata(&self.path).ok().map(|metadata| Stamp::new(&metadata)),
         };
         stamp.and_then(Stamp::file).ok_or_else(|| self.real())
@@ -242,7 +244,7 @@ impl Input {
         let opened = match &self.origin {
             Origin::Below(root, relative) => Opened::below(&root.held, relative),
             Origin::PackOf(_) => Opened::regular(&self.path),
-            Origin::Server(online) => return online.open(max),
+            Origin::Server(online, _) => return online.open(max),
             _ => Opened::new(&self.path, max),
         };
         opened.map(Arc::new)
@@ -424,7 +426,7 @@ impl Input {
     pub fn split_host(&self) -> Option<Arc<Host>> {
         match &self.origin {
             Origin::PackOf(_) => return None,
-            Origin::Server(_) => {
+            Origin::Server(..) => {
                 let opened = self.open(MaxInput::default()).ok()?;
                 let host = || Host::installed_as(opened.reader(), &self.path).ok()?.map(Arc::new);
                 return self.host.get_or_init(host).clone();

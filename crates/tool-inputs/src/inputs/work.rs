@@ -255,13 +255,14 @@ impl Input {
             ControlFlow::Continue(())
         };
         let (limits, count) = ((limits, budget), threads.count());
+        let is_meant = |path: &str| !self.is_member() || self.is_concerned(path);
         let found = if verifies {
             let mut results = Vec::new();
             let mut collect = |result| {
                 results.push(result);
                 ControlFlow::Continue(())
             };
-            let mut found = package.each(limits, true, count, &look, &mut collect);
+            let mut found = package.each(limits, true, count, &look, (&is_meant, &mut collect));
             // The result of the comparison comes first.
             let whole = found.verified.take().map(|verified| {
                 let verified = Arc::new(verified.map_err(io::Error::from));
@@ -273,7 +274,7 @@ impl Input {
             let _ = whole.into_iter().chain(results).try_for_each(hand);
             found
         } else {
-            package.each(limits, false, count, &look, &mut hand)
+            package.each(limits, false, count, &look, (&is_meant, &mut hand))
         };
         Ok(Members { count: found.members, taken, is_done: ended? })
     }
