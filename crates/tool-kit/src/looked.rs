@@ -89,9 +89,11 @@ impl Looked {
         self.files.push((name.to_owned(), seen));
     }
 
-    /// Adds a file that could not be read, and prints why.
+    /// Adds a file that could not be read, and prints why. A program that collects messages finds it among the findings.
     pub fn fail(&mut self, name: &str, error: &str, tally: &mut Tally) {
-        report::error(&error);
+        if !report::is_collected() {
+            report::error(&error);
+        }
         let reason = error.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
         self.findings.push(Finding::error("file/error", name, reason.unwrap_or(error)));
         self.add(name, Seen::Faults, tally);

@@ -97,7 +97,8 @@ impl Input {
                 }
                 if let Some(trailing) = package.trailing().filter(|_| !scope.verifies) {
                     let name = input::display(&self.path);
-                    report::note(&format_args!("{name}: {trailing} bytes follow its zip file"));
+                    let what = format_args!("{trailing} bytes follow its zip file");
+                    report::note_about(&name, &what);
                 }
                 package
             }
