@@ -594,5 +594,5 @@ pub(crate) fn scan(
         sources.try_iter()?.map(|source| Source::of(&source?)).collect::<PyResult<_>>()?
     };
     let settings = Settings { sources, asked: Asked { question, kernels }, sha256, raises };
-    Ok(Scan { settings: Arc::new(settings), results: Arc::default() })
+    Ok(Scan { settings: Arc::new(settings), results: Mutex::default() })
 }

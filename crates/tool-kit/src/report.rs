@@ -41,7 +41,7 @@ impl Message {
 /// A message that was collected, and the file that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collected {
-    /// The name of the file, which is not in the message. Where there is none, the message is about no file, or names it in its text.
+    /// The file that it is about, which the message does not name. A message without one may name files in its text.
     pub file: Option<String>,
     /// The message.
     pub message: Message,
