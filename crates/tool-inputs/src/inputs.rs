@@ -233,7 +233,7 @@ impl Inputs {
                         let file = member.as_ref().unwrap_or(file);
                         looked.add(&file.name, take(file, result)?, tally);
                     }
-                    Err(error) => looked.fail(&file.name, &error.to_string(), tally),
+                    Err(fault) => looked.fail(&file.name, fault, tally),
                 }
                 io::Result::Ok(())
             };
