@@ -89,7 +89,7 @@ impl Looked {
         self.files.push((name.to_owned(), seen));
     }
 
-    /// Adds a file that could not be read, or of which a member could not, and prints why. A program that collects messages finds it
+    /// Adds a file with a part that could not be read, and prints why. A program that collects messages finds it
     /// among the findings. `at_fault` is the file or the member, and the reason.
     pub fn fail(&mut self, name: &str, at_fault: (String, String), tally: &mut Tally) {
         let (at, reason) = at_fault;
