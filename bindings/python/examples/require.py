@@ -29,7 +29,7 @@ def main() -> int:
             if not answer:
                 print(answer.reason, file=sys.stderr)
             for finding in answer.findings:
-                print(f"{finding.level}: {finding.file}: {finding.message}", file=sys.stderr)
+                print(f"{finding.level}: {finding.file or gpu}: {finding.message}", file=sys.stderr)
             if not answer or not answer.ok:
                 status = 1
     return status

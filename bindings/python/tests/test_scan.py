@@ -184,3 +184,21 @@ def test_ctrl_c_ends_a_stream() -> None:
                 pass
             raise
     timer.join()
+
+
+def test_ctrl_c_loses_no_rows_of_results() -> None:
+    scan = offload.scan([DATA] * 100_000, hash=True, threads=1)
+    reader = pa.RecordBatchReader.from_stream(scan)
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    images = 0
+    with pytest.raises(KeyboardInterrupt):
+        try:
+            while True:
+                images += reader.read_next_batch()["error"].null_count
+        except Exception:
+            for _ in range(100):
+                pass
+            raise
+    timer.join()
+    assert images >= sum(one.images for one in scan.results)
