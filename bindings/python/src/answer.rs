@@ -7,7 +7,9 @@ use std::sync::Arc;
 use device_select::{Device, FileSet, Support};
 use pyo3::prelude::*;
 use serde_json::Value;
-use tool_answers::matching::{File, Matcher, Question, Read, Reporter, SOUGHT, SplitAnswer};
+use tool_answers::matching::{
+    File, Matcher, Question, Read, Reporter, SOUGHT, SplitAnswer, VariantAnswer,
+};
 use tool_answers::suggest;
 use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, Inputs};
@@ -171,9 +173,9 @@ impl Reporter for Collecting<'_> {
 
     fn variants(
         &mut self,
-        (wheel, _, best, text): (&str, &Device, Support, String),
+        VariantAnswer { wheel, support, text, .. }: &VariantAnswer<'_>,
     ) -> io::Result<()> {
-        self.verdicts.push((wheel.to_owned(), best, text));
+        self.verdicts.push(((*wheel).to_owned(), *support, text.clone()));
         Ok(())
     }
 

@@ -135,10 +135,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     require_files(args.files.iter().map(PathBuf::as_path));
     require_files(policy.budget.base.as_ref().map(Path::new));
     let mut document = Document::start(args.format.get(), &SHAPE)?;
-    if document.is_text() && !args.format.is_quiet() {
-        suggest::explain(&policy.targets.require);
-        suggest::explain_wanted(&policy.targets.only);
-    }
+    suggest::explain(&policy.targets.require, args.format.has_notes());
+    suggest::explain_wanted(&policy.targets.only, args.format.has_notes());
     // Findings of several questions about one file are there once.
     let mut found = Document::silent(&SHAPE)?;
     let mut are_read = true;

@@ -5,21 +5,21 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use device_select::{Device, FileSet, Vendor, Verdict, VerdictKind};
-use fat_object::{Severity, is_named_for_code};
-use gpu_packages::{TreeFault, normalized_name};
+use gpu_packages::normalized_name;
+use offload_check::Violation;
 use serde::Serialize;
 
 use crate::suggest;
 use tool_answers::matching::{File, Question};
-use tool_inputs::complaint::violation;
+use tool_inputs::complaint::{Complaint, violation};
 use tool_inputs::environment::{self, Distribution};
 use tool_inputs::limits::Limits;
 use tool_inputs::native;
-use tool_inputs::variants;
+use tool_inputs::variants::{self, InstalledCode, InstalledVariant};
 use tool_kit::document::{Document, Shape};
 use tool_kit::finding::{Finding, Level};
-use tool_kit::format::{Format, JudgeFormat};
-use tool_kit::parallel::{self, Threads};
+use tool_kit::format::JudgeFormat;
+use tool_kit::parallel;
 use tool_kit::progress::Progress;
 use tool_kit::style::{self, ERROR, HEADING, PLAIN, TARGET, WARNING, show};
 use tool_kit::{Outcome, input, report};
@@ -77,16 +77,12 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         report::error(fault);
         document.finding(Finding::error("file/error", "", fault))?;
     }
-    let look = |one: &Distribution| {
-        let variant = variants::judge_installed(one, &question.gpus, Some(&args.limits));
-        (look(&question, one), variant)
-    };
     let mut said = Vec::new();
     parallel::in_order(
         args.limits.threads.count(),
         &distributions,
-        look,
-        |one, ((files, faults), variant)| {
+        |one: &Distribution| look(&question, one),
+        |one, (files, faults, variant)| {
             for fault in &faults {
                 report::error(fault);
                 document.finding(Finding::error("file/error", one.name(), fault))?;
@@ -132,9 +128,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 /// Returns the GPUs that are asked for.
 fn gpus(args: &Args) -> Result<Vec<Device>, String> {
     if !args.gpus.is_empty() {
-        if args.format.get() == Format::Text && !args.format.is_quiet() {
-            suggest::explain(&args.gpus);
-        }
+        suggest::explain(&args.gpus, args.format.has_notes());
         return Ok(args.gpus.clone());
     }
     let found = native::visible_here()?;
@@ -166,45 +160,41 @@ fn packages(args: &Args) -> Result<(Vec<Distribution>, Vec<String>), String> {
     Ok((found, faults))
 }
 
-/// Looks into all files of a package. Returns the answers, and what is wrong.
-fn look(question: &Question<'_>, distribution: &Distribution) -> (FileSet, Vec<String>) {
+/// Looks into all files of a package. Returns the answers, what is wrong with the files, and with the variant that it was installed
+/// from.
+fn look(
+    question: &Question<'_>,
+    distribution: &Distribution,
+) -> (FileSet, Vec<String>, Vec<Violation>) {
     let mut set = FileSet::new(question.gpus.clone());
-    let tree = distribution.tree();
-    let texts =
-        |faults: &[TreeFault]| faults.iter().map(|fault| tree.text(fault)).collect::<Vec<_>>();
-    let mut faults = texts(distribution.faults());
-    let files = match distribution.files(is_named_for_code) {
-        Ok(files) => files,
-        Err(fault) => {
-            faults.push(tree.text(&fault));
-            return (set, faults);
+    let mut variant = InstalledVariant::of(distribution, &question.gpus);
+    let check = variant.as_ref().is_some_and(InstalledVariant::needs_contents);
+    let how = (check, question.limits);
+    let faults = variants::read_installed(distribution, how, |input, name, code| {
+        let code = match code {
+            InstalledCode::Split(host) => {
+                let gpus = question.gpus.iter().enumerate();
+                let gpus = gpus.filter(|(_, gpu)| gpu.vendor() == Vendor::Amd);
+                let answers = gpus.map(|(n, gpu)| {
+                    let answer = host.answer(gpu);
+                    (n, answer.is_served(), answer.words(|path| input::display(path)))
+                });
+                set.add_split(name, Vendor::Amd, answers);
+                InstalledCode::Split(host)
+            }
+            InstalledCode::Units(read) => {
+                let file = File::with_answers(question, read);
+                file.add_to(&mut set, name, question, input);
+                InstalledCode::Units(file.read)
+            }
+        };
+        if let Some(variant) = &mut variant {
+            variant.add(name, code);
         }
-    };
-    faults.extend(texts(&files.faults));
-    for path in files.paths {
-        let (input, path) = (tree.input(&path), input::path(&path));
-        let name = path.to_string_lossy();
-        let name = name.rsplit_once("site-packages/").map_or(&*name, |(_, name)| name);
-        if let Some(host) = input.split_host() {
-            let gpus = question.gpus.iter().enumerate();
-            let gpus = gpus.filter(|(_, gpu)| gpu.vendor() == Vendor::Amd);
-            let answers = gpus.map(|(n, gpu)| {
-                let answer = host.answer(gpu);
-                (n, answer.is_served(), answer.words(|path| input::display(path)))
-            });
-            set.add_split(name, Vendor::Amd, answers);
-            continue;
-        }
-        let (file, complaints) = File::read(question, &input, Threads::one());
-        if file.as_ref().is_none_or(File::is_damaged) {
-            let errors = complaints.into_iter().filter(|one| one.severity == Severity::Error);
-            faults.extend(errors.map(|complaint| complaint.message()));
-        }
-        if let Some(file) = file {
-            file.add_to(&mut set, name, question, &input);
-        }
-    }
-    (set, faults)
+    });
+    let files = faults.files.iter().map(Complaint::message);
+    let found = variant.map_or_else(Vec::new, InstalledVariant::judge);
+    (set, faults.tree.into_iter().chain(files).collect(), found)
 }
 
 fn print(

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     if args.stdout && !args.format.is_text() {
         usage("--stdout: the image would be printed among the document");
     }
-    let filter = args.selection.filter();
+    let filter = args.selection.filter(args.format.is_text());
     let mut inputs = Inputs::find(&args.files);
     let is_one = inputs.open_only(args.limits.max_input);
     let shared = Mutex::new(Extracted::new(args)?);

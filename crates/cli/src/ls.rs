@@ -149,7 +149,7 @@ enum Shows {
 impl Args {
     fn question(&self) -> Question {
         let &Args { formats, check, hash, same, needs, .. } = self;
-        let (filter, limits) = (self.selection.filter(), self.limits.clone());
+        let (filter, limits) = (self.selection.filter(self.format.is_text()), self.limits.clone());
         Question { filter, limits, formats, check, hash, same, needs }
     }
 

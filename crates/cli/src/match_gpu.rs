@@ -19,9 +19,10 @@ use tool_inputs::native::Installed;
 use tool_inputs::online::Network;
 use tool_inputs::package::HEADS;
 use tool_inputs::units::Walk;
-use tool_inputs::variants;
+use tool_inputs::variants::{self, InstalledVariant};
 use tool_kit::arguments::usage;
 use tool_kit::document::{Document, Shape};
+use tool_kit::finding::{Finding, Level};
 use tool_kit::format::JudgeFormat;
 use tool_kit::looked::Looked;
 use tool_kit::{Outcome, report};
@@ -114,7 +115,7 @@ impl Args {
         Question {
             gpus: self.gpus.iter().map(gpu).collect(),
             kinds: &self.kinds,
-            // The needs of code stand in it, often compressed.
+            // The needs of code are in the code itself, often compressed.
             check: self.check || self.driver.is_some() || self.rocm.is_some(),
             is_strict: self.strict,
             limits: &self.limits,
@@ -141,25 +142,28 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let question = args.question();
     let mut document = Document::start(args.format.get(), &SHAPE)?;
-    let style =
-        if args.format.is_quiet() || !document.is_text() { Style::Quiet } else { Style::Text };
-    if style == Style::Text {
-        suggest::explain(&args.gpus);
-    }
+    let style = if args.format.has_notes() { Style::Text } else { Style::Quiet };
+    suggest::explain(&args.gpus, args.format.has_notes());
     let printer = Printer::new(&question, style, &mut document);
     let (looked, fails) =
         answer(&question, Inputs::find_online(&args.files, args.network), printer)?;
-    for one in variants::distributions_in(&args.files) {
-        for one in variants::judge_installed(&one, &question.gpus, None).into_iter().map(violation)
-        {
-            if style == Style::Text {
-                report::warning(&format_args!("{}: {}", one.file, one.message));
-            }
-            document.finding(one)?;
+    let (distributions, faults) = variants::distributions_in(&args.files);
+    let judged = distributions.iter().filter_map(|one| InstalledVariant::of(one, &question.gpus));
+    let judged = judged.flat_map(InstalledVariant::into_found).map(violation);
+    let mut has_errors = false;
+    for one in faults.iter().map(|fault| Finding::error("file/error", "", fault)).chain(judged) {
+        let name = if one.file.is_empty() { String::new() } else { format!("{}: ", one.file) };
+        let text = format_args!("{name}{}", one.message);
+        if one.level == Level::Error {
+            has_errors = true;
+            report::error(&text);
+        } else if style == Style::Text {
+            report::warning(&text);
         }
+        document.finding(one)?;
     }
     let outcome = document.looked(looked, true)?;
-    document.end(if fails { Outcome::Faults } else { outcome })
+    document.end(if fails || has_errors { Outcome::Faults } else { outcome })
 }
 
 /// Answers a question about files. Returns the look, and whether an answer is one for exit status 1.

@@ -39,12 +39,12 @@ fn kind() -> impl TypedValueParser<Value = OffloadKind> {
 }
 
 impl Selection {
-    /// Returns the images that are meant. Says what names of products mean, and warns of impossible processors.
-    pub(crate) fn filter(&self) -> ImageFilter {
+    /// Returns the images that are meant. Warns of impossible processors, and with `has_notes` notes the target IDs of other names.
+    pub(crate) fn filter(&self, has_notes: bool) -> ImageFilter {
         let Selection { wanted, ids, exact, kinds } = self;
         let filter = ImageFilter::default().with_wanted(wanted.clone()).with_ids(ids.clone());
         let filter = filter.with_exact(*exact).with_kinds(kinds.clone());
-        suggest::explain_wanted(wanted);
+        suggest::explain_wanted(wanted, has_notes);
         filter.doubts().for_each(|doubt| report::warning(&doubt));
         filter
     }

@@ -52,7 +52,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    suggest::explain(&args.gpus);
+    suggest::explain(&args.gpus, args.format.is_text());
     let wanted = args.gpus.iter().map(|gpu| Wanted::parse_known(&gpu.name()));
     let wanted = wanted.collect::<Result<Vec<_>, _>>().map_err(io::Error::other)?;
     let rule = Rule::keep(wanted).with_drop_ptx(args.drop_ptx);

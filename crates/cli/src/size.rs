@@ -109,7 +109,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    suggest::explain_wanted(&args.dead);
+    suggest::explain_wanted(&args.dead, args.format.is_text());
     let mut document = Document::start(args.format.get(), args.shape())?;
     let has_functions = args.duplicates || args.by == Some(Key::Kernel);
     let new = || Accountant::new().with_functions(has_functions).with_hashes(args.duplicates);

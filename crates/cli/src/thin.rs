@@ -75,8 +75,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    suggest::explain_wanted(&args.keep);
-    suggest::explain_wanted(&args.drop);
+    suggest::explain_wanted(&args.keep, args.options.has_notes());
+    suggest::explain_wanted(&args.drop, args.options.has_notes());
     let rule = if args.drop.is_empty() {
         Rule::keep(args.keep.clone()).with_exact(args.exact).with_drop_ptx(args.drop_ptx)
     } else {

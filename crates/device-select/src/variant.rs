@@ -142,6 +142,30 @@ impl VariantValue {
         }
     }
 
+    /// Returns how far a GPU is from the one that the property names, if an installer takes a wheel with the property for it: 0 for the
+    /// GPU itself, its distance in minor versions for machine code of NVIDIA's, and 10 more for PTX. Installers prefer the least.
+    /// The features of a GPU (`sm_90a`, `gfx90a:xnack+`) do not count. Also for GPUs that no table has.
+    ///
+    /// ```
+    /// use device_select::{Device, VariantValue};
+    ///
+    /// let value = VariantValue::parse("nvidia", "sm_arch", "90_real").unwrap();
+    /// let distance = |gpu: &str| Some(value.distance(&Device::parse(gpu).ok()?));
+    /// assert_eq!(distance("sm_90a"), Some(Some(0)));
+    /// assert_eq!(distance("sm_100"), Some(None));
+    /// ```
+    #[must_use]
+    pub fn distance(&self, gpu: &Device) -> Option<u16> {
+        let name = gpu.id().processor();
+        if self.code == Code::Amd {
+            return (name == self.processor).then_some(0);
+        }
+        let arch = NvidiaArch::parse(name).ok()?;
+        let number = arch.major() * 10 + arch.minor();
+        let later = number.checked_sub(self.number).filter(|_| number / 10 == self.number / 10)?;
+        Some(if self.is_portable() { later + 10 } else { later })
+    }
+
     /// Returns the devices for which an installer takes a wheel with this property, the one that it names first: a GPU of NVIDIA's
     /// takes machine code for its own minor version and those before it. The first device compiles no PTX if the property is `real`,
     /// and nothing else if it is `virtual`. The GPUs of Jetson modules are in machines with Arm processors only, and are left out for others.

@@ -40,6 +40,6 @@ pub use subject::{Level, Subject, Violation, growth};
 pub use values::{Bytes, DeviceCode, Percent};
 #[cfg(feature = "variants")]
 pub use variant::{
-    INDEX_END, JustifiedValue, VariantAnswers, VariantCode, VariantDeclaration, VariantLevel,
-    VariantPart, VariantSet, declared,
+    INDEX_END, JustifiedValue, VariantAnswer, VariantAnswers, VariantCode, VariantDeclaration,
+    VariantLevel, VariantPart, VariantSet, declared,
 };

@@ -10,14 +10,13 @@ use device_select::{Device, FileSet, PackAnswer, Runtime, Selection, Support, Ve
 use fat_object::{FileFormat, Summary};
 
 use together::Together;
-pub use together::{Matcher, PackFile, Reporter};
+pub use together::{Matcher, PackFile, Reporter, VariantAnswer};
 use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, nothing};
 use tool_inputs::limits::Limits;
 use tool_inputs::split_library::Host;
 use tool_inputs::units::{FileUnits, Walk};
 use tool_kit::looked::Seen;
-use tool_kit::parallel::Threads;
 
 /// The words for what is looked for.
 pub const SOUGHT: &str = "code for these GPUs";
@@ -115,15 +114,6 @@ pub struct File {
 }
 
 impl File {
-    /// Walks a file; returns `None` if it could not be read, and all complaints.
-    pub fn read(
-        question: &Question<'_>,
-        file: &Input,
-        threads: Threads,
-    ) -> (Option<File>, Vec<Complaint>) {
-        File::of(question, file, Walk::through(file, (question.check, question.limits), threads))
-    }
-
     /// Completes what a walk found.
     fn of(
         question: &Question<'_>,
@@ -131,12 +121,14 @@ impl File {
         walked: (Walk<'_>, io::Result<Summary>),
     ) -> (Option<File>, Vec<Complaint>) {
         let (read, complaints) = FileUnits::of(file, (question.kinds, question.limits), walked);
-        let file = read.map(|read| {
-            let gpus = question.gpus.iter();
-            let answers = gpus.map(|gpu| device_select::select(&read.units, gpu)).collect();
-            File { read, answers }
-        });
-        (file, complaints)
+        (read.map(|read| File::with_answers(question, read)), complaints)
+    }
+
+    /// Returns a file that was read, with the answers for the GPUs.
+    pub fn with_answers(question: &Question<'_>, read: FileUnits) -> Self {
+        let gpus = question.gpus.iter();
+        let answers = gpus.map(|gpu| device_select::select(&read.units, gpu)).collect();
+        File { read, answers }
     }
 
     /// Returns what came of a file; an error if nothing is worth a word.

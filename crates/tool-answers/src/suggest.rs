@@ -14,14 +14,18 @@ pub fn gpu(typed: &str) -> Result<Device, String> {
     Device::parse(typed).map_err(|reason| refused(&reason, &reason.near(typed)))
 }
 
-/// Says which GPUs are meant by names of products.
-pub fn explain(gpus: &[Device]) {
-    gpus.iter().filter_map(Device::explained).for_each(|text| report::note(&text));
+/// Notes the target ID of each GPU that was given by another name, such as a product, a PCI ID, or another spelling.
+pub fn explain(gpus: &[Device], has_notes: bool) {
+    note_all(gpus.iter().filter_map(Device::explained), has_notes);
 }
 
-/// Says which targets are meant by names of products.
-pub fn explain_wanted(wanted: &[Wanted]) {
-    wanted.iter().filter_map(Wanted::explained).for_each(|text| report::note(&text));
+/// Notes the target ID of each target that was given by another name.
+pub fn explain_wanted(wanted: &[Wanted], has_notes: bool) {
+    note_all(wanted.iter().filter_map(Wanted::explained), has_notes);
+}
+
+fn note_all(texts: impl Iterator<Item = String>, has_notes: bool) {
+    texts.filter(|_| has_notes).for_each(|text| report::note(&text));
 }
 
 /// Reads a target.

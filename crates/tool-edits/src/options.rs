@@ -50,6 +50,11 @@ impl Options {
         self
     }
 
+    /// Returns whether the report is text with notes.
+    pub fn has_notes(&self) -> bool {
+        self.output.format.is_text()
+    }
+
     /// Returns the same options, and writes nothing.
     pub fn dry(&self) -> Self {
         let mut options = self.clone();

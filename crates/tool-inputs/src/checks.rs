@@ -11,15 +11,15 @@ use fat_object::{Container, ContainerKind, FileFormat, Image, PathStep, Summary,
 use gpu_packages::{FindingKind, Verified};
 use kpack::Toc;
 
-use crate::complaint;
+use crate::complaint::{self, violation};
 use crate::headings::Headings;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::HEADS;
 use crate::split_library::{Host, without_features};
-use crate::variants;
+use crate::variants::{self, InstalledVariant};
 use tool_kit::document::Document;
-use tool_kit::finding::Finding;
+use tool_kit::finding::{Finding, Level};
 use tool_kit::looked::{Looked, Seen};
 use tool_kit::report;
 use tool_kit::style::{self, Out, count, show};
@@ -35,6 +35,8 @@ pub struct Sink<'d> {
     prints_all: bool,
     sound: usize,
     faulty: usize,
+    /// The number of installed packages that were compared with their variants, and how many of them have errors.
+    packages: (usize, usize),
     names: Headings,
     /// The package of the file that is checked.
     package: Option<String>,
@@ -50,6 +52,7 @@ impl<'d> Sink<'d> {
             prints_all: false,
             sound: 0,
             faulty: 0,
+            packages: (0, 0),
             names: Headings::new(),
             package: None,
         }
@@ -69,6 +72,14 @@ impl<'d> Sink<'d> {
             match self.faulty {
                 0 => show!(self.out, "{files}: ok")?,
                 faulty => show!(self.out, "{files}: {faulty} not ok")?,
+            }
+        }
+        let (packages, faulty) = self.packages;
+        if self.prints_all && packages > 0 {
+            let packages = count(packages, "installed variant");
+            match faulty {
+                0 => show!(self.out, "{packages}: ok")?,
+                faulty => show!(self.out, "{packages}: {faulty} not ok")?,
             }
         }
         self.out.flush()
@@ -109,19 +120,52 @@ impl<'d> Sink<'d> {
         show!(self.out, "{shown}: ok, {what}")
     }
 
-    /// Takes what is wrong with variants that are installed in environments.
+    /// Takes variants that are installed in environments, and what is wrong with them. Returns whether something is.
     fn installed(&mut self, files: &[PathBuf], limits: &Limits) -> io::Result<bool> {
-        let before = self.faulty;
-        for one in variants::distributions_in(files) {
-            let mut found = variants::judge_installed(&one, &[], Some(limits));
-            found.retain(|one| one.level == offload_check::Level::Error);
-            self.faulty += usize::from(!found.is_empty());
-            for one in found {
-                self.finding(one.code, (&one.file, ": "), &one.message)?;
+        let (distributions, faults) = variants::distributions_in(files);
+        let mut is_faulty = !faults.is_empty();
+        for fault in &faults {
+            self.fault("", fault)?;
+        }
+        for one in &distributions {
+            let Some(mut variant) = InstalledVariant::of(one, &[]) else { continue };
+            let mut faults = Vec::new();
+            if variant.is_judged() {
+                let how = (variant.needs_contents(), limits);
+                // The files themselves are checked one by one.
+                faults =
+                    variants::read_installed(one, how, |_, path, code| variant.add(path, code))
+                        .tree;
             }
+            for fault in &faults {
+                self.fault(one.name(), fault)?;
+            }
+            let found: Vec<Finding> = variant.judge().into_iter().map(violation).collect();
+            let has_errors =
+                !faults.is_empty() || found.iter().any(|one| one.level == Level::Error);
+            for one in found {
+                if self.prints {
+                    let level = if one.level == Level::Error { "" } else { "warning: " };
+                    show!(self.out, "{}: {level}{}", one.file, one.message)?;
+                }
+                self.document.finding(one)?;
+            }
+            self.document.file(one.name(), &Seen::faults(has_errors));
+            self.packages.0 += 1;
+            self.packages.1 += usize::from(has_errors);
+            is_faulty |= has_errors;
         }
         self.out.flush()?;
-        Ok(self.faulty > before)
+        Ok(is_faulty)
+    }
+
+    /// Takes what keeps a package or an environment from being read as a whole; the text has the path.
+    fn fault(&mut self, name: &str, text: &str) -> io::Result<()> {
+        self.out.flush()?;
+        if !self.document.is_silent() {
+            report::error(&text);
+        }
+        self.document.finding(Finding::error("file/error", name, text))
     }
 
     /// Takes the end of a file with findings.

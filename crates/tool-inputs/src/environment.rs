@@ -111,7 +111,8 @@ fn search_path() -> Result<Sites, String> {
     Ok(sites)
 }
 
-/// Returns the directories with distributions of an environment that is given: below its prefix, or itself.
+/// Returns the directories with distributions of an environment that is given: below its prefix, or itself. Fails only if there is
+/// none.
 fn search_path_of(prefix: &Path) -> Result<Sites, String> {
     let mut found = python::directories_in(prefix);
     let is_itself = found.is_empty()
@@ -126,8 +127,13 @@ fn search_path_of(prefix: &Path) -> Result<Sites, String> {
         return Err(format!("{prefix}: expected a Python environment, with {packages}"));
     }
     let mut sites = Sites::default();
-    let real = real(prefix)
-        .map_err(|error| format!("{}: {}", prefix.display(), report::reason(&error)))?;
+    let real = match real(prefix) {
+        Ok(real) => real,
+        Err(error) => {
+            sites.faults.push(format!("{}: {}", prefix.display(), report::reason(&error)));
+            return Ok(sites);
+        }
+    };
     for path in &found {
         if real::path(path).is_ok_and(|path| !path.starts_with(&real)) {
             sites.faults.push(format!("{}: {LEADS_OUT}", path.display()));

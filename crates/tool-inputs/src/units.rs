@@ -23,6 +23,8 @@ pub struct FileUnits {
     pub errors: usize,
     /// Its containers.
     pub units: Vec<Unit>,
+    /// `true` if its code is in kernel packs; [`read_all`](Self::read_all) looks for that.
+    pub is_split: bool,
 }
 
 impl FileUnits {
@@ -84,10 +86,10 @@ impl FileUnits {
             };
             complaints.push(Complaint::error(name, code, why));
         }
-        (Some(FileUnits { summary, errors, units }), complaints)
+        (Some(FileUnits { summary, errors, units, is_split: false }), complaints)
     }
 
-    /// Reads all files of inputs, and hands over those with containers; prints what cannot be read.
+    /// Reads all files of inputs, and hands over those with containers, and libraries whose code is in kernel packs; prints what cannot be read.
     ///
     /// # Errors
     ///
@@ -97,10 +99,13 @@ impl FileUnits {
         (check, limits): (bool, &Limits),
         mut take: impl FnMut(&Input, Self),
     ) -> io::Result<Looked> {
-        let read = |file: &Input, threads| Self::read(file, (check, limits), threads).0;
+        let read = |file: &Input, threads| {
+            let read = Self::read(file, (check, limits), threads).0?;
+            Some(FileUnits { is_split: file.split_host().is_some(), ..read })
+        };
         inputs.look((limits, HEADS), "reading", read, |input, read| {
             let Some(file) = read else { return Ok(Seen::Faults) };
-            if file.units.is_empty() && !file.is_damaged() {
+            if file.units.is_empty() && !file.is_damaged() && !file.is_split {
                 return Ok(Seen::Nothing);
             }
             take(input, file);

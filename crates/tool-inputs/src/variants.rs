@@ -8,14 +8,16 @@ use std::slice;
 use std::sync::Arc;
 
 use device_select::Device;
-use fat_object::is_named_for_code;
-use gpu_packages::{MAX_VARIANT_JSON, PackageForm, WheelName, Zip, variant_json};
+use fat_object::{Severity, is_named_for_code};
+use gpu_packages::{MAX_VARIANT_JSON, PackageForm, TreeFault, WheelName, Zip, variant_json};
 use offload_check::{INDEX_END, VariantCode, VariantDeclaration, VariantSet, Violation};
 
+use crate::complaint::Complaint;
 use crate::environment::{self, Distribution};
-use crate::inputs::Inputs;
+use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::Package;
+use crate::split_library::Host;
 use crate::units::FileUnits;
 use tool_kit::opened::Opened;
 use tool_kit::output::at;
@@ -86,7 +88,7 @@ impl Wheel {
         input::display(&self.path)
     }
 
-    /// Reads all device code. With `check`, compressed code is read as well, in which its needs stand.
+    /// Reads all device code. With `check`, compressed code is read as well, and its needs are known.
     ///
     /// # Errors
     ///
@@ -96,13 +98,17 @@ impl Wheel {
         let on_arm = platform.contains("aarch64") || platform.contains("arm64");
         let mut code = VariantCode::new(&self.shown(), on_arm);
         let inputs = Inputs::find(slice::from_ref(&self.path));
-        let mut is_damaged = false;
+        let (mut is_damaged, mut is_elsewhere) = (false, false);
         let looked = FileUnits::read_all(&inputs, (check, limits), |input, file| {
             is_damaged |= file.is_damaged();
+            is_elsewhere |= file.is_split;
             code.add(input.name(), file.units);
         })?;
         if is_damaged || looked.is_faulty() {
             code.set_damaged();
+        }
+        if is_elsewhere {
+            code.set_elsewhere();
         }
         Ok(code)
     }
@@ -189,64 +195,140 @@ pub fn wheels(arguments: &[PathBuf], limits: &Limits) -> io::Result<(Vec<Wheel>,
     Ok((wheels, has_faults))
 }
 
-/// Returns the distributions of all environments among arguments.
-pub fn distributions_in(arguments: &[PathBuf]) -> impl Iterator<Item = Distribution> {
+/// Returns the distributions of all environments among arguments, and faults of directories that may hide some. Other directories have
+/// none.
+pub fn distributions_in(arguments: &[PathBuf]) -> (Vec<Distribution>, Vec<String>) {
     let directories = arguments.iter().filter(|path| path.is_dir());
     let found = directories.filter_map(|path| environment::distributions(Some(path)).ok());
-    found.flat_map(|(found, _)| found)
+    let (found, faults): (Vec<_>, Vec<_>) = found.unzip();
+    (found.into_iter().flatten().collect(), faults.into_iter().flatten().collect())
 }
 
-/// Judges a distribution that was installed from a variant: whether an installer would choose it for these GPUs, and with `limits`
-/// whether its declaration agrees with its code. Nothing is wrong with other distributions.
-pub fn judge_installed(
+/// The device code of a file of an installed distribution.
+#[derive(Debug)]
+pub enum InstalledCode {
+    /// The containers of a file.
+    Units(FileUnits),
+    /// A library whose code is in kernel packs.
+    Split(Arc<Host>),
+}
+
+/// Faults of an installed distribution that keep its code from being read as a whole.
+#[derive(Debug, Default)]
+pub struct InstalledFaults {
+    /// Faults of its description and of the list of its files, with paths.
+    pub tree: Vec<String>,
+    /// Complaints about files that could not be read, or not as a whole.
+    pub files: Vec<Complaint>,
+}
+
+/// Reads the device code of all files of a distribution, one by one, and hands it over with the file and its path below
+/// `site-packages`. With `check`, compressed code is read as well.
+pub fn read_installed(
     distribution: &Distribution,
-    gpus: &[Device],
-    limits: Option<&Limits>,
-) -> Vec<Violation> {
-    let name = distribution.name();
-    let declared = match distribution.variant_json() {
-        Ok(None) => return Vec::new(),
-        Ok(Some(json)) => VariantDeclaration::of_installed(name, &json),
+    how: (bool, &Limits),
+    mut take: impl FnMut(&Input, &str, InstalledCode),
+) -> InstalledFaults {
+    let tree = distribution.tree();
+    let texts =
+        |faults: &[TreeFault]| faults.iter().map(|fault| tree.text(fault)).collect::<Vec<_>>();
+    let mut faults = InstalledFaults { tree: texts(distribution.faults()), files: Vec::new() };
+    let files = match distribution.files(is_named_for_code) {
+        Ok(files) => files,
         Err(fault) => {
-            let text = distribution.tree().text(&fault);
-            return vec![Violation::error("file/error", name, text)];
+            faults.tree.push(tree.text(&fault));
+            return faults;
         }
     };
-    let mut found: Vec<_> = gpus.iter().filter_map(|gpu| declared.other_gpu(gpu)).collect();
-    let Some(limits) = limits else { return found };
-    let mut set = VariantSet::default();
-    found.extend(set.add(&declared));
-    if declared.is_judged() {
-        let code = installed_code(distribution, (declared.needs_contents(), limits));
-        found.extend(set.judge(&declared, &code));
-    }
-    found
-}
-
-/// Reads the device code of a distribution.
-fn installed_code(distribution: &Distribution, how: (bool, &Limits)) -> VariantCode {
-    // The GPUs of Jetson modules are asked about where they are declared.
-    let mut code = VariantCode::new(distribution.name(), false);
-    let files = distribution.files(is_named_for_code);
-    let is_whole = files.as_ref().is_ok_and(|files| files.faults.is_empty());
-    for path in files.into_iter().flat_map(|files| files.paths) {
-        let file = distribution.tree().input(&path);
-        if file.split_host().is_some() {
-            code.set_elsewhere();
+    faults.tree.extend(texts(&files.faults));
+    for path in files.paths {
+        let (file, path) = (tree.input(&path), input::path(&path));
+        let name = path.to_string_lossy();
+        let name = name.rsplit_once("site-packages/").map_or(&*name, |(_, name)| name);
+        if let Some(host) = file.split_host() {
+            take(&file, name, InstalledCode::Split(host));
             continue;
         }
-        match FileUnits::read(&file, how, Threads::one()).0 {
-            Some(read) => {
-                if read.is_damaged() {
-                    code.set_damaged();
-                }
-                code.add(&String::from_utf8_lossy(&path), read.units);
-            }
-            None => code.set_damaged(),
+        let (read, complaints) = FileUnits::read(&file, how, Threads::one());
+        if read.as_ref().is_none_or(FileUnits::is_damaged) {
+            let errors = complaints.into_iter().filter(|one| one.severity == Severity::Error);
+            faults.files.extend(errors);
+        }
+        if let Some(read) = read {
+            take(&file, name, InstalledCode::Units(read));
         }
     }
-    if !is_whole {
-        code.set_damaged();
+    faults
+}
+
+/// The judgement of a distribution that was installed from a variant: whether an installer would choose it for GPUs, and whether
+/// its declaration agrees with its code.
+#[derive(Debug)]
+pub struct InstalledVariant {
+    declared: VariantDeclaration,
+    set: VariantSet,
+    code: VariantCode,
+    found: Vec<Violation>,
+}
+
+impl InstalledVariant {
+    /// Reads and judges the declaration; `None` if the distribution was not installed from a variant.
+    pub fn of(distribution: &Distribution, gpus: &[Device]) -> Option<Self> {
+        let name = distribution.name();
+        let (json, fault) = match distribution.variant_json() {
+            Ok(json) => (json?, None),
+            Err(fault) => (Vec::new(), Some(distribution.tree().text(&fault))),
+        };
+        let declared = VariantDeclaration::of_installed(name, &json);
+        let mut set = VariantSet::default();
+        let found = match fault {
+            Some(text) => vec![Violation::error("file/error", name, text)],
+            None => {
+                let others = gpus.iter().filter_map(|gpu| declared.other_gpu(gpu));
+                others.chain(set.add(&declared)).collect()
+            }
+        };
+        // The GPUs of Jetson modules are asked about where they are declared.
+        let code = VariantCode::new(name, false);
+        Some(InstalledVariant { declared, set, code, found })
     }
-    code
+
+    /// Returns whether it is compared with code.
+    pub fn is_judged(&self) -> bool {
+        self.declared.is_judged()
+    }
+
+    /// Returns whether it must be compared with the contents of code, not only with its headers.
+    pub fn needs_contents(&self) -> bool {
+        self.declared.needs_contents()
+    }
+
+    /// Returns what is wrong with the declaration alone.
+    pub fn into_found(self) -> Vec<Violation> {
+        self.found
+    }
+
+    /// Adds the code of a file.
+    pub fn add(&mut self, path: &str, code: InstalledCode) {
+        match code {
+            InstalledCode::Units(read) => self.code.add(path, read.units),
+            InstalledCode::Split(host) => {
+                let values = self.declared.values().filter(|value| value.namespace() == "amd");
+                let answers = values.flat_map(|value| value.devices(true)).map(|gpu| {
+                    let answer = host.answer(&gpu);
+                    let words = answer.words(|path| input::display(path));
+                    (gpu, answer.is_served(), words)
+                });
+                self.code.add_split(path, answers);
+            }
+        }
+    }
+
+    /// Compares the declaration with all code that was added; returns all that is wrong.
+    pub fn judge(mut self) -> Vec<Violation> {
+        if self.is_judged() {
+            self.found.extend(self.set.judge(&self.declared, &self.code));
+        }
+        self.found
+    }
 }

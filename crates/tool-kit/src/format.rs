@@ -94,6 +94,11 @@ impl JudgeFormat {
     pub fn is_quiet(self) -> bool {
         self.quiet
     }
+
+    /// Returns whether the output is text with notes.
+    pub fn has_notes(self) -> bool {
+        self.get() == Format::Text && !self.quiet
+    }
 }
 
 fn get(format: Option<Format>, json: bool) -> Format {

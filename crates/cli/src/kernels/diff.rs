@@ -100,7 +100,7 @@ fn side(
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let filter = args.selection.filter();
+    let filter = args.selection.filter(args.format.has_notes());
     let wanted = Wanted {
         filter: &filter,
         glob: args.name.as_deref(),

@@ -112,7 +112,7 @@ fn absolute(text: &str) -> Result<KernelRule, String> {
 }
 
 pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
-    let filter = args.selection.filter();
+    let filter = args.selection.filter(args.format.has_notes());
     let mut document = Document::start(args.format.get(), &SHAPE)?;
     let mut out = style::stdout();
     let mut gate = KernelGate::new(&args.fail_on, args.mangled);

@@ -70,7 +70,7 @@ impl Visitor for Listing<'_> {
 
 /// Prints a line for each package, and one for files of none.
 pub(super) fn run(args: &Args) -> io::Result<Outcome> {
-    let mut wanted = args.selection.filter().wanted;
+    let mut wanted = args.selection.filter(args.format.is_text()).wanted;
     if let Some(gpus) = Some(native::visible_here()).filter(|_| wanted.is_empty()) {
         // Without a GPU all code is asked for.
         let ids = gpus.iter().flat_map(|gpus| gpus.all().iter().map(|gpu| gpu.id()));

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::view;
 use crate::ls;
 use crate::packs::answer;
-use tool_answers::matching::{File, Question, Reporter, SplitAnswer};
+use tool_answers::matching::{File, Question, Reporter, SplitAnswer, VariantAnswer};
 use tool_inputs::complaint::{self, Complaint};
 use tool_inputs::headings::Headings;
 use tool_inputs::inputs::Input;
@@ -194,10 +194,10 @@ impl Reporter for Printer<'_> {
 
     fn variants(
         &mut self,
-        (wheel, gpu, best, text): (&str, &Device, Support, String),
+        VariantAnswer { wheel, gpu, support, text, .. }: &VariantAnswer<'_>,
     ) -> io::Result<()> {
-        self.verdict(wheel, &gpu.name(), best, &text)?;
-        let style = if best < Support::Unknown { TARGET } else { ERROR };
+        self.verdict(wheel, &gpu.name(), *support, text)?;
+        let style = if *support < Support::Unknown { TARGET } else { ERROR };
         if self.style == Style::Text {
             show!(self.out, "{HEADING}{wheel}{HEADING:#}: {style}{text}{style:#}")?;
         }

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use device_select::{
-    Candidate, Device, FileSet, Selection, Software, Support, Unit, VariantValue, Version, select,
+    Candidate, Device, FileSet, Selection, Software, Support, Unit, VariantValue, Vendor, Version,
+    select,
 };
 
 /// The device code of a wheel or of an installed distribution.
@@ -23,6 +24,7 @@ pub struct VariantCode {
     name: String,
     on_arm: bool,
     files: Vec<(String, Vec<Unit>)>,
+    split: Vec<SplitFile>,
     is_damaged: bool,
     is_elsewhere: bool,
 }
@@ -39,6 +41,9 @@ pub struct JustifiedValue {
     pub words: String,
 }
 
+/// The path of a library whose code is in kernel packs, and for devices whether all of it is there, in words as well.
+type SplitFile = (String, Vec<(Device, bool, String)>);
+
 /// An answer for a device, with words.
 pub(super) struct Judged {
     pub(super) device: Device,
@@ -50,8 +55,8 @@ impl VariantCode {
     /// Creates the code of no file. `on_arm` is `true` for machines with Arm processors: only these have the GPUs of Jetson modules.
     #[must_use]
     pub fn new(name: &str, on_arm: bool) -> Self {
-        let (name, files) = (name.to_owned(), Vec::new());
-        VariantCode { name, on_arm, files, is_damaged: false, is_elsewhere: false }
+        let (name, files, split) = (name.to_owned(), Vec::new(), Vec::new());
+        VariantCode { name, on_arm, files, split, is_damaged: false, is_elsewhere: false }
     }
 
     /// Adds the containers of a file. A file without containers is ignored.
@@ -61,12 +66,23 @@ impl VariantCode {
         }
     }
 
+    /// Adds a library whose code is in kernel packs, with answers for GPUs: whether all code is there, and words. It is not asked about
+    /// other GPUs.
+    pub fn add_split(
+        &mut self,
+        path: &str,
+        answers: impl IntoIterator<Item = (Device, bool, String)>,
+    ) {
+        self.split.push((path.to_owned(), answers.into_iter().collect()));
+    }
+
     /// Notes that some code could not be read. Nothing: all was read.
     pub fn set_damaged(&mut self) {
         self.is_damaged = true;
     }
 
-    /// Notes that some code lies elsewhere, such as in kernel packs of other distributions: no GPU lacks code then.
+    /// Notes that code for AMD's GPUs lies elsewhere, in kernel packs of other distributions. A GPU that lacks code here is not compared
+    /// then.
     pub fn set_elsewhere(&mut self) {
         self.is_elsewhere = true;
     }
@@ -86,7 +102,7 @@ impl VariantCode {
     /// Returns whether there is no code.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
+        self.files.is_empty() && self.split.is_empty()
     }
 
     /// Returns the properties that images may justify, sorted.
@@ -131,6 +147,14 @@ impl VariantCode {
             let all = devices.iter().zip(&answers).enumerate();
             let asked = all.filter(|(_, (gpu, answers))| answers.concerns(units, gpu));
             set.add(path, units, asked.map(|(n, (_, answers))| (n, answers)));
+        }
+        for (path, answers) in &self.split {
+            let answer = |(n, device): (usize, &Device)| {
+                let is_it = |one: &Device| one.id().processor() == device.id().processor();
+                let found = answers.iter().find(|(one, ..)| is_it(one));
+                found.map(|(_, is_served, words)| (n, *is_served, words.clone()))
+            };
+            set.add_split(path, Vendor::Amd, devices.iter().enumerate().filter_map(answer));
         }
         let judged = devices.into_iter().enumerate().map(|(n, device)| {
             let support = set.support(n).unwrap_or(Support::No);

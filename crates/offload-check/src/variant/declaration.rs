@@ -108,9 +108,7 @@ impl VariantDeclaration {
 
     /// Returns the declared properties that name no GPU, as namespace, feature and value.
     pub fn other_properties(&self) -> impl Iterator<Item = [&str; 3]> {
-        self.properties().filter(|[namespace, feature, _]| {
-            !matches!((*namespace, *feature), ("nvidia", "sm_arch") | ("amd", "gfx_arch"))
-        })
+        self.properties().filter(|[namespace, feature, _]| !is_gpu(namespace, feature))
     }
 
     /// Returns whether it is compared with code: it has properties of its label.
@@ -125,17 +123,12 @@ impl VariantDeclaration {
         self.properties().any(|[namespace, feature, _]| (namespace, feature) == LOWER_BOUND)
     }
 
-    /// Returns a warning if an installer would not choose it for a GPU: it names GPUs, and this is none of them. `None` if it names no
-    /// GPU.
+    /// Returns a warning if an installer would not choose it for a GPU: it names GPUs, and this is not one of them. `None` if it names
+    /// no GPU.
     #[must_use]
     pub fn other_gpu(&self, gpu: &Device) -> Option<Violation> {
         let values: Vec<VariantValue> = self.values().collect();
-        let processor = |device: &Device| device.id().processor().to_owned();
-        // A machine with this GPU may have any processor.
-        let takes = |value: &VariantValue| {
-            value.devices(true).iter().any(|device| processor(device) == processor(gpu))
-        };
-        if values.is_empty() || values.iter().any(takes) {
+        if values.is_empty() || values.iter().any(|value| value.distance(gpu).is_some()) {
             return None;
         }
         let mut named: Vec<&str> = values.iter().map(VariantValue::processor).collect();
@@ -144,7 +137,7 @@ impl VariantDeclaration {
         let (named, gpu) = (few(named), gpu.name());
         let text = format!(
             "installed as the variant{label} for {named}, and not for {gpu}: \
-             install the variant for {gpu}, or the variant null"
+             install a variant for {gpu}, if there is one, or the variant null"
         );
         Some(Violation::error("variant/other-gpu", &self.file, text).with_level(Level::Warning))
     }
@@ -155,11 +148,27 @@ impl VariantDeclaration {
         metadata.get(label)
     }
 
+    /// Returns the properties of its label that name known GPUs, and whether there are properties for GPUs at all, known or not.
+    /// `None` if the properties of its label are not known.
+    pub(super) fn gpus(&self) -> Option<(Vec<VariantValue>, bool)> {
+        let properties = || self.judged().map(VariantProperties::iter);
+        let values = properties()?.filter_map(|[namespace, feature, value]| {
+            VariantValue::parse(namespace, feature, value)
+        });
+        let names_gpu = |[namespace, feature, _]: [&str; 3]| is_gpu(namespace, feature);
+        Some((values.collect(), properties()?.any(names_gpu)))
+    }
+
     pub(super) fn only_label(&self) -> Option<&str> {
         let mut labels = self.metadata.iter().flat_map(|metadata| metadata.variants());
         let (label, _) = labels.next()?;
         labels.next().is_none().then_some(label)
     }
+}
+
+/// Returns whether the values of a feature are GPUs.
+pub(super) fn is_gpu(namespace: &str, feature: &str) -> bool {
+    matches!((namespace, feature), ("nvidia", "sm_arch") | ("amd", "gfx_arch"))
 }
 
 /// The property that promises a release of CUDA.

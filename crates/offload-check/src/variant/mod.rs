@@ -6,7 +6,7 @@ mod declaration;
 mod parts;
 mod set;
 
-pub use answers::VariantAnswers;
+pub use answers::{VariantAnswer, VariantAnswers};
 pub use code::{JustifiedValue, VariantCode};
 pub use declaration::{INDEX_END, VariantDeclaration};
 pub use parts::{VariantLevel, VariantPart, declared};

@@ -6,7 +6,7 @@ use device_select::{Support, VariantValue, Version, driver_of_cuda, few};
 use gpu_packages::{Error, VariantMetadata, VariantProperties};
 
 use super::code::VariantCode;
-use super::declaration::{LOWER_BOUND, VariantDeclaration};
+use super::declaration::{LOWER_BOUND, VariantDeclaration, is_gpu};
 use crate::subject::{Level, Violation};
 
 /// Declarations of wheels, compared with each other, with the files of indices, and with code.
@@ -34,7 +34,8 @@ pub struct VariantSet {
 }
 
 impl VariantSet {
-    /// Adds a declaration. Returns what is wrong with it alone, and where it contradicts an earlier one of its version.
+    /// Adds a declaration. Returns what is wrong with it alone, values that are not known among it, and where it contradicts an earlier
+    /// one of its version.
     pub fn add(&mut self, wheel: &VariantDeclaration) -> Vec<Violation> {
         let values =
             wheel.values().map(|value| (wheel.index.clone(), value.processor().to_owned()));
@@ -66,6 +67,8 @@ impl VariantSet {
                 if !wheel.is_installed && wheel.only_label().is_some() {
                     found.extend(self.merge(wheel, metadata));
                 }
+                let properties = metadata.get(label);
+                found.extend(properties.into_iter().flat_map(|it| read(file, it).0));
                 return found;
             }
         };
@@ -95,13 +98,12 @@ impl VariantSet {
         let name = &wheel.file;
         let error = |code, text: String| Violation::error(code, name, text);
         let warning = |code, text: String| error(code, text).with_level(Level::Warning);
-        let (mut found, values, bound) = read(name, properties);
-        if code.is_damaged() {
+        let (_, values, bound) = read(name, properties);
+        let mut found = Vec::new();
+        // The reader of an installed distribution says of each file why it could not be read.
+        if code.is_damaged() && !wheel.is_installed {
             let text = "some of its device code could not be read: see `offload verify`";
             found.push(error("file/error", text.to_owned()));
-        }
-        if code.is_elsewhere() {
-            return found;
         }
         let mut wrong = Vec::new();
         let subject = if wheel.is_installed { "the package" } else { "the wheel" };
@@ -112,6 +114,12 @@ impl VariantSet {
             match named.support {
                 Support::Yes => {}
                 Support::Partly => found.push(warning("variant/missing-code", text)),
+                _ if code.is_elsewhere() && value.namespace() == "amd" => {
+                    let text = format!(
+                        "{value}: not compared: the code of a library is in kernel packs outside of {subject}"
+                    );
+                    found.push(warning("variant/not-compared", text));
+                }
                 _ => wrong.push(error("variant/missing-code", text)),
             }
             let others: Vec<String> = judged
@@ -222,7 +230,7 @@ fn read(
                 let text = format!("{property}: not a release of CUDA");
                 found.push(error(text).with_level(Level::Warning));
             }
-            (None, ("nvidia", "sm_arch") | ("amd", "gfx_arch")) => {
+            (None, (namespace, feature)) if is_gpu(namespace, feature) => {
                 found.push(error(format!("{property}: no installer knows a GPU of this name")));
             }
             (None, _) => {}

@@ -4,14 +4,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device_select::{Alternatives, Device, FileSet, PackSet, Support, Vendor};
+use device_select::{Alternatives, FileSet, PackSet, Vendor};
 use kpack::Toc;
+pub use offload_check::VariantAnswer;
 use offload_check::VariantAnswers;
 
 use super::{File, Question, Read, SplitAnswer};
 use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::split_library::{Host, without_features};
+use tool_inputs::variants::OpenWheel;
 use tool_kit::input;
 use tool_kit::looked::Seen;
 
@@ -58,7 +60,7 @@ pub trait Reporter {
     /// # Errors
     ///
     /// Errors of printing.
-    fn variants(&mut self, answer: (&str, &Device, Support, String)) -> io::Result<()>;
+    fn variants(&mut self, answer: &VariantAnswer<'_>) -> io::Result<()>;
 
     /// Takes the answers about a library whose device code is in kernel packs.
     ///
@@ -174,7 +176,15 @@ impl<'q> Together<'q> {
         let alternatives = FileSet::new(question.gpus.clone());
         let (split, packs) = (PackSet::default(), Vec::new());
         let names = inputs.files().iter().map(Input::name);
-        let variants = VariantAnswers::of(names, &question.gpus);
+        let mut variants = VariantAnswers::of(names, &question.gpus);
+        for file in
+            inputs.files().iter().filter(|file| variants.has(file.name())).collect::<Vec<_>>()
+        {
+            // The work itself complains of files that cannot be read.
+            if let Ok(open) = OpenWheel::open(file.path(), question.limits) {
+                variants.declare(file.name(), &open.wheel.declared);
+            }
+        }
         let (package, fails) = (None, false);
         Together { question, several, package, alternatives, split, packs, variants, fails }
     }
@@ -214,8 +224,8 @@ impl<'q> Together<'q> {
         let mut fails = self.fails | self.question.fails(self.alternatives.worst());
         reporter.set(&self.alternatives, false)?;
         for answer in self.variants.all() {
-            fails |= self.question.fails(answer.2);
-            reporter.variants(answer)?;
+            fails |= self.question.fails(answer.support);
+            reporter.variants(&answer)?;
         }
         for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
             for (name, answer) in self.split.answers(gpu) {

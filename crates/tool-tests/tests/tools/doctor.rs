@@ -260,7 +260,7 @@ fn installed_variants_are_compared_with_gpus_and_code() {
     assert_eq!(offload(&["verify", "env"]).1, Some(0));
     // The code runs on this GPU, but an installer would choose another variant.
     let said = "foo: installed as the variant fast for gfx1100, and not for gfx906:xnack+: \
-                install the variant for gfx906:xnack+, or the variant null\n";
+                install a variant for gfx906:xnack+, if there is one, or the variant null\n";
     let (text, status) = offload(&["doctor", "--prefix", "env", "--gpu", "gfx906:xnack+"]);
     assert_eq!((text.contains(said), status), (true, Some(0)), "{text}");
     let (text, status) = offload(&["match", "--gpu", "gfx906:xnack+", "env"]);
@@ -287,5 +287,147 @@ fn installed_variants_are_compared_with_gpus_and_code() {
             "{text}"
         );
     }
-    assert_eq!(offload(&["match", "--gpu", "gfx1100", "env"]).1, Some(0));
+}
+
+/// Declarations that are not understood: every command that looks at them says so, and fails.
+#[test]
+fn declarations_of_installed_variants_are_understood_or_told() {
+    let place = environment();
+    let long = variant("long", &format!("\"{}\"", "x".repeat(20 << 20)));
+    let several =
+        variant("a", "\"gfx1100\"").replace("{\"a\":", "{\"b\": {\"x\": {\"y\": [\"z\"]}}, \"a\":");
+    for (json, said, code) in [
+        ("{", "foo: variant.json: no JSON", "variant/form"),
+        (&several, "foo: variant.json: variants: expected one, found 2", "variant/label"),
+        (
+            &variant("new", "\"gfx9999\""),
+            "foo: amd :: gfx_arch :: gfx9999: no installer",
+            "variant/unknown-value",
+        ),
+        (&long, "variant.json: ", "file/error"),
+    ] {
+        write(&place, "foo-1.0.dist-info/variant.json", json.as_bytes());
+        for line in [
+            &["doctor", "--prefix", "env", "--gpu", "gfx1100"][..],
+            &["verify", "env"],
+            &["match", "--gpu", "gfx1100", "env"],
+            &["match", "--quiet", "--gpu", "gfx1100", "env"],
+        ] {
+            let output = place.offload(line);
+            let text = stdout(&output) + &stderr(&output);
+            assert_eq!(
+                (text.contains(said), output.status.code()),
+                (true, Some(1)),
+                "{line:?}: {text}"
+            );
+            if line.contains(&"--quiet") {
+                continue;
+            }
+            let json = place.offload(&[line, &["--json"]].concat());
+            let json: serde_json::Value = serde_json::from_str(&stdout(&json)).unwrap();
+            let findings = json["findings"].as_array().unwrap();
+            let is_it = |one: &serde_json::Value| one["code"] == code && one["level"] == "error";
+            assert!(findings.iter().any(is_it) && json["ok"] == false, "{line:?}: {json}");
+        }
+    }
+}
+
+#[test]
+fn a_gpu_with_features_takes_the_variant_of_its_processor() {
+    let place = environment();
+    let json = variant("hopper", "").replace("\"amd\"", "\"nvidia\"");
+    let json = json.replace("\"gfx_arch\": []", "\"sm_arch\": [\"90_real\"]");
+    write(&place, "foo-1.0.dist-info/variant.json", json.as_bytes());
+    for (gpu, is_other) in [("sm_90a", false), ("sm_90", false), ("sm_89", true), ("sm_100", true)]
+    {
+        let output = place.offload(&["match", "--gpu", gpu, "env"]);
+        assert_eq!(stderr(&output).contains("and not for"), is_other, "{gpu}: {}", stderr(&output));
+    }
+}
+
+/// Each package is counted and recorded, apart from files, and warnings are printed.
+#[test]
+fn verify_counts_installed_variants() {
+    let place = environment();
+    let verify = |declared: &str| {
+        write(&place, "foo-1.0.dist-info/variant.json", declared.as_bytes());
+        let json = stdout(&place.offload(&["verify", "--json", "env"]));
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let foo = json["files"].as_array().unwrap().iter().find(|file| file["file"] == "foo");
+        let result = foo.unwrap()["result"].as_str().unwrap().to_owned();
+        let output = place.offload(&["verify", "env"]);
+        (stdout(&output), result, output.status.code())
+    };
+    let (said, result, status) = verify(&variant("fast", "\"gfx1100\""));
+    assert!(said.ends_with("1 installed variant: ok\n"), "{said}");
+    assert_eq!((&*result, status), ("ok", Some(0)));
+    let (said, result, status) = verify(&variant("wide", "\"gfx1030\", \"gfx1100\""));
+    assert!(said.ends_with("1 installed variant: 1 not ok\n"), "{said}");
+    assert!(!said.contains("files: "), "{said}");
+    assert_eq!((&*result, status), ("faults", Some(1)));
+    let bound = "\"amd\": {\"gfx_arch\": [\"gfx1100\"]}, \"nvidia\": {\"cuda_version_lower_bound\": [\"9.9\"]}";
+    let json = variant("old", "").replace("\"amd\": {\"gfx_arch\": []}", bound);
+    let json = json.replace("[\"amd\"]", "[\"amd\", \"nvidia\"]");
+    let (said, result, status) = verify(&json);
+    assert!(said.contains("foo: warning: nvidia :: cuda_version_lower_bound :: 9.9: "), "{said}");
+    assert_eq!((&*result, status), ("ok", Some(0)));
+}
+
+/// Code in kernel packs is compared as well: those of the library, and the other files of the package.
+#[test]
+fn installed_split_variants_are_compared() {
+    use crate::split_wheels::{NAME, device, library, place, read};
+    let place = place(&[
+        ("foo/libfoo.so", &library(&[&["gfx906", "gfx1100"]])),
+        ("foo/cuda.o", &fs::read(data("cuda-fatbin.o")).unwrap()),
+    ]);
+    place.succeeds(&["split", "foo.whl", "-o", "out"]);
+    for wheel in [format!("out/{NAME}"), device("gfx1100")] {
+        let info = wheel.rsplit('/').next().unwrap().replace("-py3-none-any.whl", ".dist-info");
+        for (name, bytes) in read(&place, &wheel) {
+            write(&place, &name.replace("foo-1.0.dist-info", &info), &bytes);
+        }
+    }
+    let declare = |declared: &str| {
+        write(&place, "foo-1.0.dist-info/variant.json", declared.as_bytes());
+        let doctor = place.offload(&["doctor", "--prefix", "env", "--gpu", "gfx1100"]);
+        let verify = place.offload(&["verify", "env"]);
+        assert_eq!(doctor.status.code(), verify.status.code());
+        (stdout(&doctor), stdout(&verify), verify.status.code())
+    };
+    let (doctor, verify, status) = declare(&variant("fast", "\"gfx1100\""));
+    assert_eq!(status, Some(0), "{doctor}{verify}");
+    assert!(doctor.starts_with("foo 1.0: has code for gfx1100 in 1 file\n"), "{doctor}");
+    let (doctor, verify, status) = declare(&variant("wide", "\"gfx906\", \"gfx1100\""));
+    let said =
+        "foo: amd :: gfx_arch :: gfx906: the package lacks code for gfx906 in foo/libfoo.so\n";
+    assert_eq!((doctor.contains(said), verify.contains(said), status), (true, true, Some(1)));
+    // A split library does not excuse the code of another vendor.
+    let json = variant("cuda", "").replace("\"amd\"", "\"nvidia\"");
+    let json = json.replace("\"gfx_arch\": []", "\"sm_arch\": [\"120_real\"]");
+    let (doctor, verify, status) = declare(&json);
+    let said = "foo: nvidia :: sm_arch :: 120_real: the package ";
+    assert_eq!(
+        (doctor.contains(said), verify.contains(said), status),
+        (true, true, Some(1)),
+        "{doctor}{verify}"
+    );
+}
+
+/// Parts of an environment that are not looked into are told by all commands that judge environments.
+#[cfg(unix)]
+#[test]
+fn parts_of_environments_that_are_not_read_are_told() {
+    let place = environment();
+    fs::create_dir_all(place.path("elsewhere/python3.11/site-packages")).unwrap();
+    std::os::unix::fs::symlink("../elsewhere", place.path("env/lib64")).unwrap();
+    for line in [&["verify", "env"][..], &["match", "--gpu", "gfx1100", "env"]] {
+        let output = place.offload(line);
+        let said = stderr(&output);
+        assert!(said.contains("lib64/python3.11/site-packages: leads out of the env"), "{said}");
+        assert_eq!(output.status.code(), Some(1), "{line:?}");
+        let json = stdout(&place.offload(&[line, &["--json"]].concat()));
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["findings"][0]["code"], "file/error", "{json}");
+    }
 }

@@ -57,6 +57,11 @@ fn every_command_says_which_id_it_takes_for_a_product() {
             let said = stderr(&place.offload(&line));
             assert!(said.contains("note: RX 7600 is gfx1102\n"), "{line:?}: {said}");
             assert_eq!(said.matches("is gfx1102").count(), 1, "{line:?}: {said}");
+            // Documents have no notes; commands that have no such output refuse the option.
+            for bare in ["--json", "--quiet"] {
+                let said = stderr(&place.offload(&[&line[..], &[bare]].concat()));
+                assert!(!said.contains("is gfx1102"), "{line:?} {bare}: {said}");
+            }
             asked += 1;
         }
     }

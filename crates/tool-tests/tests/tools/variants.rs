@@ -365,7 +365,7 @@ fn variants_of_one_wheel_are_matched_as_a_set() {
     let output = place.try_run(tool("offload"), &["match", "--gpu", "gfx90a", "dist"]);
     assert_eq!(output.status.code(), Some(0));
     let said = stdout(&output);
-    let set = "foo-1.0-py3-none-any.whl: variants with code for gfx90a: gfx90a, null\n";
+    let set = "dist/foo-1.0-py3-none-any.whl: variants with code for gfx90a: gfx90a\n";
     assert!(said.contains(set) && said.contains("any-gfx1030.whl: "), "{said}");
     let output = place.try_run(tool("offload"), &["match", "--gpu", "gfx1100", "dist"]);
     assert_eq!(output.status.code(), Some(1));
@@ -379,4 +379,86 @@ fn variants_of_one_wheel_are_matched_as_a_set() {
     let one = "dist/foo-1.0-py3-none-any-gfx1030.whl";
     let output = place.try_run(tool("offload"), &["match", "--gpu", "gfx90a", one]);
     assert_eq!(output.status.code(), Some(1));
+}
+
+/// Puts a variant of a wheel with these samples, and with these properties of GPUs.
+fn put_variant(place: &Place, (name, label): (&str, &str), samples: &[&str], gpus: &str) {
+    let json = format!(
+        r#"{{"$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
+        "default-priorities": {{"namespace": ["amd", "nvidia", "x86_64"]}}, "variants": {{"{label}": {{{gpus}}}}}}}"#
+    );
+    let files: Vec<_> =
+        samples.iter().map(|name| (format!("foo/{name}"), fs::read(data(name)).unwrap())).collect();
+    let mut files: Vec<_> = files.iter().map(|(name, bytes)| (&**name, &**bytes)).collect();
+    files.push(("foo-1.0.dist-info/variant.json", json.as_bytes()));
+    let bytes = packages::zip(&packages::wheel(&files), &Around::default());
+    place.put(&format!("{name}-1.0-py3-none-any-{label}.whl"), bytes);
+}
+
+const GFX1100: &str = r#""amd": {"gfx_arch": ["gfx1100"]}"#;
+
+#[test]
+fn variants_without_code_for_a_vendor_are_not_asked_about_its_gpus() {
+    let place = Place::new();
+    fs::create_dir(place.path("dist")).unwrap();
+    put_variant(&place, ("dist/numpy", "x86_64_v3"), &[], r#""x86_64": {"level": ["v3"]}"#);
+    put_variant(&place, ("dist/numpy", "null"), &[], "");
+    put_variant(&place, ("dist/bar", "x"), &["hip.o"], GFX1100);
+    let output = place.try_run(tool("offload"), &["match", "--gpu", "gfx1100", "dist"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    assert!(!stdout(&output).contains("numpy"), "{}", stdout(&output));
+    place.run(tool("offload"), &["check", "dist", "--require", "gfx1100"]);
+    // Code for GPUs of one vendor, and GPUs of two.
+    fs::create_dir(place.path("cuda")).unwrap();
+    put_variant(&place, ("cuda/cuda", "a"), &["cuda-fatbin.o"], "");
+    put_variant(&place, ("cuda/cuda", "null"), &["cuda-fatbin.o"], "");
+    let alone = place.try_run(tool("offload"), &["match", "--gpu", "sm_90", "cuda"]);
+    let both = place.try_run(tool("offload"), &["match", "--gpu", "sm_90,gfx1100", "cuda"]);
+    assert_eq!(both.status.code(), alone.status.code(), "{}", stdout(&both));
+    assert!(!stdout(&both).contains("variant has code for gfx1100"), "{}", stdout(&both));
+}
+
+#[test]
+fn the_variant_that_an_installer_takes_has_the_code() {
+    let place = Place::new();
+    fs::create_dir(place.path("dist")).unwrap();
+    // kernels.hipfb has code for gfx1030 and gfx90a.
+    put_variant(&place, ("dist/foo", "gfx1100"), &["kernels.hipfb"], GFX1100);
+    put_variant(&place, ("dist/foo", "null"), &["hip.o"], "");
+    let output = place.try_run(tool("offload"), &["match", "--gpu", "gfx1100", "dist"]);
+    let said = "dist/foo-1.0-py3-none-any.whl: installers take gfx1100 for gfx1100, which lacks code; \
+                variants with code for it: null\n";
+    assert!(stdout(&output).contains(said), "{}", stdout(&output));
+    assert_eq!(output.status.code(), Some(1));
+    // Variants in different directories are not alternatives.
+    for directory in ["a", "b"] {
+        fs::create_dir(place.path(directory)).unwrap();
+        put_variant(&place, (&format!("{directory}/foo"), "x"), &["hip.o"], GFX1100);
+    }
+    let both = ["match", "--gpu", "gfx1100", "a", "b"];
+    let output = place.try_run(tool("offload"), &both);
+    assert_eq!(output.status.code(), Some(0));
+    let said = stdout(&output);
+    assert!(!said.contains("variants with code"), "{said}");
+    // One that cannot be read may be for any GPU.
+    put_variant(&place, ("a/foo", "y"), &["hip.o"], "\u{1}");
+    let said = stdout(&place.try_run(tool("offload"), &["match", "--gpu", "gfx1100", "a"]));
+    assert!(said.contains(": x, y (variant.json was not read: y)\n"), "{said}");
+}
+
+#[test]
+fn code_in_kernel_packs_of_other_wheels_is_not_compared() {
+    let place = Place::new();
+    let library = fs::read(data("hip-two-units-ccob.so")).unwrap();
+    let members = packages::wheel(&[("foo/libfoo.so", &library)]);
+    place.put(WHEEL, packages::zip(&members, &Around::default()));
+    place.run(tool("offload"), &["split", WHEEL, "-o", "out"]);
+    let host = format!("out/{WHEEL}");
+    let declared = "amd :: gfx_arch :: gfx1100";
+    let line = ["variant", "make", &host, "--label", "fast", "-p", declared, "-o", "dist"];
+    place.run(tool("offload"), &line);
+    assert_eq!(
+        check(&place, &["dist"]),
+        (Some(0), vec!["warning variant/not-compared".to_owned()])
+    );
 }
