@@ -28,6 +28,9 @@ def main() -> int:
             print(f"{wheel}: {gpu}: {answer.verdict}")
             if not answer:
                 print(answer.reason, file=sys.stderr)
+            for finding in answer.findings:
+                print(f"{finding.level}: {finding.file or gpu}: {finding.message}", file=sys.stderr)
+            if not answer or not answer.ok:
                 status = 1
     return status
 

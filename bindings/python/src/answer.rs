@@ -17,6 +17,7 @@ use tool_inputs::package::HEADS;
 use tool_inputs::split_library::Host;
 use tool_inputs::units::Walk;
 use tool_kit::document::OfFile;
+use tool_kit::finding::Level;
 use tool_kit::{input, report};
 
 use crate::fault::{Finding, not_a_gpu};
@@ -53,6 +54,8 @@ pub(crate) struct Answer {
     verdicts: Vec<Verdict>,
     containers: Vec<Value>,
     findings: Vec<Finding>,
+    /// `true` if the tool would exit with 0.
+    is_served: bool,
 }
 
 #[pymethods]
@@ -63,7 +66,7 @@ impl Answer {
         &self.gpu
     }
 
-    /// `yes`, `partly`, `unknown` or `no`: the worst of all verdicts.
+    /// `yes`, `partly`, `unknown` or `no`: the worst of all verdicts, at least `unknown` if files could not be read.
     #[getter]
     fn verdict(&self) -> &'static str {
         self.verdict.as_str()
@@ -99,9 +102,15 @@ impl Answer {
         self.findings.clone()
     }
 
-    /// `True` if the verdict is `yes`.
+    /// `True` if all files were read.
+    #[getter]
+    fn ok(&self) -> bool {
+        !self.findings.iter().any(|one| is_obstacle(one) || one.is_unread())
+    }
+
+    /// `True` if `offload match` exits with 0.
     fn __bool__(&self) -> bool {
-        self.verdict == Support::Yes
+        self.is_served
     }
 
     fn __repr__(&self) -> String {
@@ -169,7 +178,10 @@ impl Reporter for Collecting<'_> {
         Ok(())
     }
 
-    fn set(&mut self, set: &FileSet, _: bool) -> io::Result<()> {
+    fn set(&mut self, set: &FileSet, is_variant: bool) -> io::Result<()> {
+        if is_variant {
+            return Ok(());
+        }
         let answers = set.answers().into_iter();
         self.verdicts
             .extend(answers.map(|one| (one.name.to_owned(), one.support, one.conclusion.text)));
@@ -202,7 +214,7 @@ fn ask(
     limits: &Limits,
     cancel: &Cancel,
 ) -> io::Result<Answer> {
-    let name = gpu.name();
+    let (name, doubt) = (gpu.name(), gpu.doubt());
     let question = Question { gpus: vec![gpu], kinds: &[], check, is_strict: false, limits };
     let (done, messages) = report::collected(|| {
         let inputs = source.inputs().seeking(SOUGHT);
@@ -215,31 +227,38 @@ fn ask(
             cancel.check()?;
             matcher.take(input, read)
         })?;
-        let (_, collected) = matcher.end()?;
-        io::Result::Ok((looked, collected))
+        io::Result::Ok((looked, matcher.end()?))
     });
-    let (looked, Collecting { verdicts, mut containers, mut findings, .. }) = done?;
+    let (looked, (fails, Collecting { verdicts, mut containers, mut findings, .. })) = done?;
     findings.extend(looked.findings(true).into_iter().map(Finding::from));
-    let said = |text: &str| findings.iter().any(|one| text.ends_with(&one.message));
-    let messages: Vec<_> =
-        messages.into_iter().map(Finding::from).filter(|one| !said(&one.message)).collect();
-    findings.extend(messages);
+    let place = source.path.display().to_string();
+    findings.extend(messages.into_iter().map(|one| Finding::of_message(&place, one)));
+    let is_empty = findings.iter().any(|one| one.code == "file/nothing");
+    let is_served = !(fails || looked.is_faulty() || is_empty);
+    // It is said, and fails nothing.
+    findings.extend(doubt.map(|text| Finding {
+        level: Level::Warning.as_str(),
+        ..Finding::error("targets/unknown", "", text)
+    }));
     for row in &mut containers {
         if let Some(Value::String(file)) = row.get_mut("file") {
             *file = source.shown(file);
         }
     }
-    let unknown = findings.iter().any(is_obstacle).then_some(Support::Unknown);
+    // What was not read could have code, and need some.
+    let is_obstructed = findings.iter().any(is_obstacle)
+        || verdicts.is_empty() && findings.iter().any(Finding::is_unread);
+    let unknown = is_obstructed.then_some(Support::Unknown);
     // Without code there is none for the GPU.
-    let worst = verdicts.iter().map(|(_, support, _)| *support).max();
-    let verdict = worst.or(unknown).unwrap_or(Support::No);
+    let worst = verdicts.iter().map(|(_, support, _)| *support).chain(unknown).max();
+    let verdict = worst.unwrap_or(Support::No);
     let verdicts = verdicts.into_iter().map(|(file, support, reason)| Verdict {
         file: source.shown(&file),
         verdict: support.as_str(),
         reason: source.shown(&reason),
     });
     let findings = findings.into_iter().map(|one| source.finding(one)).collect();
-    Ok(Answer { gpu: name, verdict, verdicts: verdicts.collect(), containers, findings })
+    Ok(Answer { gpu: name, verdict, verdicts: verdicts.collect(), containers, findings, is_served })
 }
 
 /// Asks which images of a source a GPU loads.

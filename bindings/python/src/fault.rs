@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use tool_inputs::complaint::Complaint;
 use tool_kit::finding::{self, Level};
 use tool_kit::remote::is_url;
-use tool_kit::report;
+use tool_kit::report::{self, Collected, Message};
 
 /// Something that was found in a file, which `offload explain CODE` explains.
 #[pyclass(frozen, get_all, eq, module = "offload")]
@@ -66,6 +66,30 @@ impl Finding {
         let errors = tries.into_iter().filter_map(Result::err);
         let mut same = errors.filter(|error| report::reason(error) == self.message);
         Finding { errno: same.find_map(|error| error.raw_os_error()), ..self }
+    }
+
+    /// Creates a finding of a message. One that was not collected with its file names it first, if it is `source` or a part of it.
+    pub(crate) fn of_message(source: &str, collected: Collected) -> Self {
+        let Collected { file, message } = collected;
+        let (level, text) = match message {
+            Message::Error(text) => (Level::Error, text),
+            Message::Warning(text) => (Level::Warning, text),
+            Message::Note(text) => (Level::Note, text),
+        };
+        let named = || {
+            let (member, message) = text.strip_prefix(source)?.split_once(": ")?;
+            Some((format!("{source}{member}"), message.to_owned()))
+        };
+        let (file, message) = match file {
+            Some(file) => (file, text),
+            None => named().unwrap_or_else(|| (String::new(), text.clone())),
+        };
+        Finding { level: level.as_str(), ..Finding::error("file/error", &file, message) }
+    }
+
+    /// Returns whether it is a file of a format that is not read.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.code == "file/unknown"
     }
 
     /// Returns whether it is an error.
@@ -130,17 +154,5 @@ impl From<finding::Finding> for Finding {
     fn from(found: finding::Finding) -> Self {
         let finding::Finding { code, level, file, message, .. } = found;
         Finding { level: level.as_str(), ..Finding::error(code, &file, message) }
-    }
-}
-
-impl From<report::Message> for Finding {
-    fn from(message: report::Message) -> Self {
-        let (level, text) = match message {
-            report::Message::Error(text) => (Level::Error, text),
-            report::Message::Warning(text) => (Level::Warning, text),
-            report::Message::Note(text) => (Level::Note, text),
-        };
-        let (file, message) = text.split_once(": ").unwrap_or(("", &text));
-        Finding { level: level.as_str(), ..Finding::error("file/error", file, message) }
     }
 }

@@ -12,9 +12,10 @@ use tool_inputs::complaint::{self, Complaint};
 use tool_inputs::inputs::Input;
 use tool_inputs::online::Received;
 use tool_inputs::package::HEADS;
+use tool_kit::finding::Level;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
-use tool_kit::report::{self, Message};
+use tool_kit::report;
 use tool_kit::store::Keep;
 
 use crate::fault::Finding;
@@ -121,8 +122,8 @@ pub(crate) fn look(
                 }
                 (Some(Err(complaint)), Ok(_)) => take(Event::Finding(complaint.into()))?,
                 (Some(Ok(note)), _) => {
-                    let note = Message::Note(format!("{}: {note}", file.name()));
-                    take(Event::Finding(note.into()))?;
+                    let note = Finding::error("file/error", file.name(), note);
+                    take(Event::Finding(Finding { level: Level::Note.as_str(), ..note }))?;
                 }
                 (None, _) => {}
             }
@@ -133,11 +134,10 @@ pub(crate) fn look(
         }
         looked
     });
-    let findings: Vec<Finding> = looked?.findings(false).into_iter().map(Into::into).collect();
-    let messages = messages.into_iter().map(Finding::from);
-    let messages: Vec<_> =
-        messages.filter(|one| !findings.iter().any(|other| one.message == other.message)).collect();
-    findings.into_iter().chain(messages).try_for_each(|finding| take(Event::Finding(finding)))
+    let findings = looked?.findings(false).into_iter().map(Finding::from);
+    let name = source.path.display().to_string();
+    let messages = messages.into_iter().map(|one| Finding::of_message(&name, one));
+    findings.chain(messages).try_for_each(|finding| take(Event::Finding(finding)))
 }
 
 /// Lists the images of a file.
@@ -192,7 +192,7 @@ pub(crate) fn again(
     mut each: impl FnMut(&mut Image<'_, '_>) -> io::Result<()> + Send,
 ) -> Result<(), Finding> {
     let again = Mutex::new(Again { wanted: image, cancel, each: &mut each, result: None });
-    let (looked, messages) = report::collected(|| {
+    let (looked, _) = report::collected(|| {
         let limits = asked.question.limits.clone();
         let inputs = source.inputs_again(file.argument.as_deref());
         let options = limits.options();
@@ -210,21 +210,19 @@ pub(crate) fn again(
             failed = std::mem::replace(&mut failed, Ok(())).and(walked);
             Ok(Seen::Well)
         });
-        looked.map(|_| ()).and(failed)
+        looked.and_then(|looked| failed.map(|()| looked.findings(false)))
     });
     let Again { result, .. } = again.into_inner().unwrap_or_else(PoisonError::into_inner);
     let name = source.shown(&file.name);
     match (result, looked) {
         (Some(Ok(())), _) => Ok(()),
         (Some(Err(error)), _) | (None, Err(error)) => Err(Finding::of_io(&name, &error)),
-        (None, Ok(())) => {
-            let reason = messages.into_iter().find_map(|message| match message {
-                Message::Error(text) => Some(source.shown(&text)),
-                _ => None,
-            });
+        (None, Ok(findings)) => {
+            let mut reasons = findings.into_iter().map(|one| source.finding(one.into()));
             let text =
                 format!("image {} is not there any more: the file was changed", image.index());
-            Err(Finding::error("file/error", &name, reason.unwrap_or(text)))
+            let changed = || Finding::error("file/error", &name, text);
+            Err(reasons.find(Finding::is_error).unwrap_or_else(changed))
         }
     }
 }

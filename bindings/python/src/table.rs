@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Read};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Instant;
+use std::vec;
 
 use arrow_array::builder::{ListBuilder, StringBuilder, UInt64Builder};
 use arrow_array::ffi::FFI_ArrowSchema;
@@ -15,7 +17,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use device_select::Vendor;
 use gpu_packages::WheelName;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyCapsule, PyMemoryView, PyString};
 use sha2::{Digest, Sha256};
 use target_id::OffloadKind;
 use tool_answers::listing::Question;
@@ -26,10 +28,13 @@ use crate::fault::Finding;
 use crate::image::{limits, raises};
 use crate::look::{self, Asked, Event, Found};
 use crate::source::Source;
-use crate::work::{Cancel, Events, Hand, PAUSE, Wait};
+use crate::work::{Cancel, Events, Hand, PAUSE, Wait, words};
 
 /// Rows of a batch, at least, unless it is the last.
 const BATCH: usize = 4096;
+
+/// Bytes of text after which a batch ends. A column holds 2 GiB.
+const BATCH_BYTES: usize = 64 << 20;
 
 /// What came of a source.
 #[pyclass(frozen, get_all, module = "offload")]
@@ -49,10 +54,10 @@ pub(crate) struct SourceResult {
 
 #[pymethods]
 impl SourceResult {
-    /// `True` if nothing in it failed.
+    /// `True` if nothing in it failed, and no file is of a format that is not read.
     #[getter]
     fn ok(&self) -> bool {
-        !self.findings.iter().any(Finding::is_error)
+        !self.findings.iter().any(|one| one.is_error() || one.is_unread())
     }
 
     fn __repr__(&self) -> String {
@@ -77,8 +82,11 @@ struct Settings {
 pub(crate) struct Scan {
     settings: Arc<Settings>,
     /// The results of the last stream.
-    results: Arc<Mutex<Vec<SourceResult>>>,
+    results: Mutex<Results>,
 }
+
+/// The results of a stream.
+type Results = Arc<Mutex<Vec<SourceResult>>>;
 
 /// Facts about a source that all its rows have.
 #[derive(Clone, Debug, Default)]
@@ -122,13 +130,13 @@ impl Scan {
     /// The sources that the last stream is done with, in order.
     #[getter]
     fn results(&self) -> Vec<SourceResult> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&lock(&self.results)).clone()
     }
 
     /// The errors of the last stream so far.
     #[getter]
     fn errors(&self) -> Vec<Finding> {
-        let results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let results = self.results();
         let all = results.iter().flat_map(|one| &one.findings);
         all.filter(|one| one.is_error()).cloned().collect()
     }
@@ -140,18 +148,21 @@ impl Scan {
 
 impl Scan {
     fn start(&self) -> PyResult<Reader> {
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let settings = Arc::clone(&self.settings);
         let events = Events::start(4, move |hand, cancel| {
             // Nobody waits any more if this fails.
             let _ = settings.scan(hand, cancel);
         })?;
-        let (settings, results) = (Arc::clone(&self.settings), Arc::clone(&self.results));
+        let (settings, results) = (Arc::clone(&self.settings), Results::default());
+        *lock(&self.results) = Arc::clone(&results);
         Ok(Reader {
             events,
             thread: thread::current().id(),
             looked: Instant::now(),
             current: (0, OfSource::default(), SourceResult::new(&settings, 0)),
+            waiting: Vec::new().into_iter(),
+            ended: Vec::new(),
+            failed: None,
             settings,
             results,
             is_over: false,
@@ -268,36 +279,71 @@ impl SourceResult {
 struct Reader {
     settings: Arc<Settings>,
     events: Events<Step>,
-    results: Arc<Mutex<Vec<SourceResult>>>,
+    results: Results,
     /// The thread that asked for the stream: signals are looked at there.
     thread: ThreadId,
     /// The time of the last look at signals.
     looked: Instant,
     /// The source that rows come from.
     current: (usize, OfSource, SourceResult),
+    /// Images of the source that are rows to come.
+    waiting: vec::IntoIter<Found>,
+    /// Sources that are done with the rows of the present batch.
+    ended: Vec<SourceResult>,
+    /// The error that follows the rows before it.
+    failed: Option<Failed>,
     is_over: bool,
 }
 
+/// The end of a stream before its time.
+enum Failed {
+    Error(ArrowError),
+    /// Python has an exception of a signal to raise.
+    Signal,
+}
+
 impl Reader {
-    /// Returns the next batch; `None` after the last.
+    /// Returns the next batch; `None` after the last. Rows come before an error, which is the next thing then.
     fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
         let mut rows = Rows::default();
-        while !self.is_over && rows.count < BATCH {
-            if self.events.is_elsewhere() {
-                return Err(error("this stream was started before a fork"));
+        while !self.is_over && self.failed.is_none() && !rows.is_full() {
+            if let Some(found) = self.waiting.next() {
+                let (number, facts, _) = &self.current;
+                if let Some(source) = self.settings.sources.get(*number) {
+                    rows.add_image((source, facts), &found);
+                }
+                continue;
             }
-            match self.events.wait() {
-                Wait::Event(step) => self.take(step, &mut rows)?,
-                Wait::Done => self.is_over = true,
-                Wait::Panic(panic) => return Err(error(&format!("internal error: {panic}"))),
-                Wait::Pause => {}
-            }
-            if self.looked.elapsed() >= PAUSE {
-                self.look_at_signals()?;
-                self.looked = Instant::now();
-            }
+            self.failed = self.step(&mut rows).err();
         }
-        if rows.count == 0 { Ok(None) } else { rows.finish().map(Some) }
+        let batch = if rows.count > 0 { Some(rows.finish()?) } else { None };
+        // All their rows are there.
+        lock(&self.results).append(&mut self.ended);
+        if batch.is_some() {
+            return Ok(batch);
+        }
+        match self.failed.take() {
+            Some(failed) => Err(failed.raise()),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes the next event, or waits for one.
+    fn step(&mut self, rows: &mut Rows) -> Result<(), Failed> {
+        if self.events.is_elsewhere() {
+            return Err(Failed::Error(error("this stream was started before a fork")));
+        }
+        match self.events.wait() {
+            Wait::Event(step) => self.take(step, rows).map_err(Failed::Error)?,
+            Wait::Done => self.is_over = true,
+            Wait::Panic(panic) => return Err(Failed::Error(internal(&panic))),
+            Wait::Pause => {}
+        }
+        if self.looked.elapsed() >= PAUSE {
+            self.look_at_signals()?;
+            self.looked = Instant::now();
+        }
+        Ok(())
     }
 
     fn take(&mut self, step: Step, rows: &mut Rows) -> Result<(), ArrowError> {
@@ -305,11 +351,9 @@ impl Reader {
             Step::Facts(number, facts) => {
                 self.current = (number, facts, SourceResult::new(&self.settings, number));
             }
-            Step::Look(number, Event::Images(found)) => {
-                let Some(source) = self.settings.sources.get(number) else { return Ok(()) };
-                let (_, facts, result) = &mut self.current;
-                result.images += found.len() as u64;
-                found.iter().for_each(|found| rows.add_image((source, facts), found));
+            Step::Look(_, Event::Images(found)) => {
+                self.current.2.images += found.len() as u64;
+                self.waiting = found.into_iter();
             }
             Step::Look(_, Event::Received(received)) => {
                 let result = &mut self.current.2;
@@ -318,10 +362,10 @@ impl Reader {
             }
             Step::Look(number, Event::Finding(finding)) => {
                 let (_, facts, result) = &mut self.current;
-                if finding.is_error() {
+                if finding.is_error() || finding.is_unread() {
                     let Some(source) = self.settings.sources.get(number) else { return Ok(()) };
-                    let text = format!("{}: {}", finding.file, finding.message);
-                    if self.settings.raises {
+                    if self.settings.raises && finding.is_error() {
+                        let text = format!("{}: {}", finding.file, finding.message);
                         result.findings.push(finding);
                         self.end_source();
                         return Err(error(&text));
@@ -336,26 +380,41 @@ impl Reader {
     }
 
     fn end_source(&mut self) {
-        let result = self.current.2.clone();
-        self.results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+        self.ended.push(self.current.2.clone());
     }
 
     /// Looks at signals in the thread that asked for the stream. In others it could wait for the interpreter, which may wait for
     /// this.
-    fn look_at_signals(&self) -> Result<(), ArrowError> {
+    fn look_at_signals(&self) -> Result<(), Failed> {
         if thread::current().id() != self.thread {
             return Ok(());
         }
-        let is_raised = Python::try_attach(|py| {
-            let is_raised = py.check_signals().is_err();
-            if is_raised {
-                // The consumer has an exception of its own for the end of a stream: the signal is raised after it.
+        let is_raised = Python::try_attach(|py| py.check_signals().is_err());
+        if is_raised == Some(true) { Err(Failed::Signal) } else { Ok(()) }
+    }
+}
+
+impl Failed {
+    fn raise(self) -> ArrowError {
+        let Failed::Error(error) = self else {
+            // The consumer has an exception of its own for the end of a stream: the signal is raised after it.
+            Python::try_attach(|py| {
                 let _ =
                     py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
-            }
-            is_raised
-        });
-        if is_raised == Some(true) { Err(error("interrupted")) } else { Ok(()) }
+            });
+            return error("interrupted");
+        };
+        error
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // A consumer that stops before the error gets the signal, too.
+        let is_here = thread::current().id() == self.thread;
+        if let Some(failed @ Failed::Signal) = self.failed.take().filter(|_| is_here) {
+            failed.raise();
+        }
     }
 }
 
@@ -363,16 +422,26 @@ fn error(text: &str) -> ArrowError {
     ArrowError::ExternalError(text.into())
 }
 
+fn internal(panic: &str) -> ArrowError {
+    error(&format!("internal error: {panic}"))
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Iterator for Reader {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.is_over {
+        if self.is_over && self.failed.is_none() {
             return None;
         }
-        let next = self.batch();
+        // This is called by C, through which no panic may go.
+        let next = catch_unwind(AssertUnwindSafe(|| self.batch()));
+        let next = next.unwrap_or_else(|panic| Err(internal(&words(&*panic))));
         if !matches!(next, Ok(Some(_))) {
-            self.is_over = true;
+            (self.is_over, self.failed) = (true, None);
         }
         next.transpose()
     }
@@ -415,6 +484,8 @@ fn schema() -> SchemaRef {
 #[derive(Default)]
 struct Rows {
     count: usize,
+    /// Bytes of their text, of which no column has more.
+    bytes: usize,
     before: [StringBuilder; BEFORE.len()],
     stored: UInt64Builder,
     size: UInt64Builder,
@@ -425,7 +496,13 @@ struct Rows {
 }
 
 impl Rows {
+    /// Returns whether they are enough for a batch.
+    fn is_full(&self) -> bool {
+        self.count >= BATCH || self.bytes >= BATCH_BYTES
+    }
+
     fn add_before(&mut self, values: [Option<&str>; BEFORE.len()]) {
+        self.bytes += values.iter().flatten().map(|text| text.len()).sum::<usize>();
         self.before.iter_mut().zip(values).for_each(|(column, value)| column.append_option(value));
         self.count += 1;
     }
@@ -454,9 +531,10 @@ impl Rows {
         self.size.append_value(info.size());
         self.hash.append_option(hash.as_deref());
         self.kernels.append_option(found.kernels);
-        self.needs.append_option(
-            needs.as_ref().map(|needs| needs.iter().map(|need| Some(need.to_string()))),
-        );
+        let needs = needs.as_ref();
+        let needs: Option<Vec<_>> = needs.map(|all| all.iter().map(ToString::to_string).collect());
+        self.bytes += needs.iter().flatten().map(String::len).sum::<usize>();
+        self.needs.append_option(needs.map(|needs| needs.into_iter().map(Some)));
         self.error.append_null();
     }
 
@@ -473,7 +551,9 @@ impl Rows {
         }
         self.hash.append_null();
         self.needs.append_null();
-        self.error.append_value(format!("{}: {}", finding.code, finding.message));
+        let text = format!("{}: {}", finding.code, finding.message);
+        self.bytes += text.len();
+        self.error.append_value(text);
     }
 
     fn finish(mut self) -> Result<RecordBatch, ArrowError> {
@@ -515,12 +595,17 @@ pub(crate) fn scan(
         limits: limits(threads)?,
         ..Question::default()
     };
-    let is_one = sources.is_instance_of::<PyString>() || sources.hasattr("__fspath__")?;
+    let is_one = sources.is_instance_of::<PyString>()
+        || sources.is_instance_of::<PyBytes>()
+        || sources.is_instance_of::<PyByteArray>()
+        || sources.is_instance_of::<PyMemoryView>()
+        || sources.hasattr("__fspath__")?
+        || sources.hasattr("read")?;
     let sources: Vec<_> = if is_one {
         vec![Source::of(sources)?]
     } else {
         sources.try_iter()?.map(|source| Source::of(&source?)).collect::<PyResult<_>>()?
     };
     let settings = Settings { sources, asked: Asked { question, kernels }, sha256, raises };
-    Ok(Scan { settings: Arc::new(settings), results: Arc::default() })
+    Ok(Scan { settings: Arc::new(settings), results: Mutex::default() })
 }

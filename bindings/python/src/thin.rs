@@ -14,7 +14,7 @@ use tool_inputs::inputs::Input;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
 use tool_kit::format::ListFormat;
-use tool_kit::report::{self, Message};
+use tool_kit::report::{self, Collected, Message};
 
 use crate::fault::{Finding, not_a_gpu};
 use crate::image::limits;
@@ -65,6 +65,8 @@ impl Report {
 /// Collects what is said about an edit.
 #[derive(Default)]
 struct Collecting {
+    /// The source, as messages name it.
+    source: String,
     report: Report,
     has_failed: bool,
 }
@@ -95,7 +97,8 @@ impl Reporter for Collecting {
     fn leave(&mut self, _: &LeftPlace) {}
 
     fn say(&mut self, message: &Message) {
-        self.report.findings.push(message.clone().into());
+        let said = Collected { file: None, message: message.clone() };
+        self.report.findings.push(Finding::of_message(&self.source, said));
     }
 
     fn fail(&mut self) {
@@ -129,15 +132,16 @@ impl Settings {
     fn run(&self) -> Result<Report, Finding> {
         let Settings { source, output, rule, permits, options } = self;
         let thinning = Thinning { rule, permits: *permits, options };
-        let mut collecting = Collecting::default();
+        let name = source.display().to_string();
+        let mut collecting = Collecting { source: name.clone(), ..Collecting::default() };
         let (done, messages) = report::collected(|| {
             thinning.edit(slice::from_ref(source), |editor| editor.run_with(&mut collecting))
         });
-        let Collecting { mut report, has_failed } = collecting;
-        let messages = messages.into_iter().map(Finding::from);
+        let Collecting { mut report, has_failed, .. } = collecting;
+        let messages = messages.into_iter().map(|one| Finding::of_message(&name, one));
         let messages: Vec<_> = messages.filter(|one| !report.findings.contains(one)).collect();
         report.findings.extend(messages);
-        let done = done.map_err(|error| Finding::of_io(&source.display().to_string(), &error))?;
+        let done = done.map_err(|error| Finding::of_io(&name, &error))?;
         if has_failed || matches!(done, Outcome::Faults) {
             let of_output = format!("'{}': ", output.display());
             let first = report.findings.iter().find(|one| one.is_error()).cloned();
@@ -147,7 +151,6 @@ impl Settings {
                 }
                 None => one.with_errno(),
             });
-            let name = source.display().to_string();
             return Err(
                 first.unwrap_or_else(|| Finding::error("edit/refused", &name, "was not edited"))
             );

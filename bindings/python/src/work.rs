@@ -159,7 +159,7 @@ pub(crate) fn finish<T: Send + 'static>(
 }
 
 /// Returns the words of a panic.
-fn words(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     text.unwrap_or_else(|| "panic".to_owned())

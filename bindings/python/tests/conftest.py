@@ -29,6 +29,11 @@ def run_json(*arguments: str) -> dict[str, Any]:
     return value
 
 
+def status(*arguments: str) -> int:
+    """Runs the tool, and returns its status."""
+    return subprocess.run([tool(), *arguments], capture_output=True, check=False).returncode
+
+
 def wheels() -> list[Path]:
     place = os.environ.get("OFFLOAD_WHEELS")
     return sorted(Path(place).glob("*.whl")) if place else []
@@ -54,4 +59,23 @@ def zipped(path: Path, members: dict[str, bytes]) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
+    return path
+
+
+def unread(path: Path) -> Path:
+    """Writes a wheel that has files of formats that are not read only."""
+    return zipped(path, {"a/k.7z": b"7z\xbc\xaf\x27\x1c\0\4" + bytes(range(256)) * 8, "a/k.plan": b"ftrt" + bytes(range(256))})
+
+
+def broken(path: Path, good: bytes, bad: bytes) -> Path:
+    """Writes a wheel with a good library, one that is cut off, and one with a wrong checksum."""
+    import zipfile
+
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("foo/good.so", good)
+        archive.writestr("foo/cut.so", good[: len(good) // 2])
+        archive.writestr("foo/sum.so", bad)
+    data = bytearray(path.read_bytes())
+    data[data.index(bad, data.index(b"foo/sum.so")) + len(bad) // 2] ^= 0xFF
+    path.write_bytes(data)
     return path

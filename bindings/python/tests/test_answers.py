@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from conftest import DATA, run_json, zipped
+from conftest import DATA, broken, run_json, status, unread, zipped
 
 import offload
 
@@ -16,7 +18,7 @@ def test_answers_are_those_of_the_tool(name: str, gpu: str) -> None:
     assert answer.containers == told["answers"]
     verdicts = [(one.file, one.verdict, one.reason) for one in answer.verdicts]
     assert verdicts == [(one["file"], one["answer"], one["message"]) for one in told["verdicts"]]
-    assert bool(answer) == (answer.verdict == "yes")
+    assert bool(answer) == (status("match", "--gpu", gpu, str(path)) == 0) and answer.ok
 
 
 def test_answers_about_packages(hip: Path, tmp_path: Path) -> None:
@@ -28,6 +30,54 @@ def test_answers_about_packages(hip: Path, tmp_path: Path) -> None:
     empty = zipped(tmp_path / "bar-1.0-py3-none-any.whl", {"bar/a.txt": b"text"})
     nothing = offload.match(empty, "gfx1100")
     assert nothing.verdict == "no" and nothing.reason == "no code for these GPUs in 1 member"
+
+
+def test_files_that_are_not_read_are_no_yes(hip: Path, tmp_path: Path) -> None:
+    good = (DATA / "hip-two-units.so").read_bytes()
+    wheel = broken(tmp_path / "foo-1.0-py3-none-any.whl", good, hip.read_bytes())
+    answer = offload.match(wheel, "gfx1100")
+    assert [one.verdict for one in answer.verdicts] == ["yes"]
+    assert answer.verdict == "unknown" and not answer and not answer.ok
+    assert status("match", "--gpu", "gfx1100", str(wheel)) == 1
+    require = Path(__file__).parent.parent / "examples" / "require.py"
+    for source, wanted in ((wheel, 1), (hip, 0)):
+        done = subprocess.run([sys.executable, str(require), "--gpu", "gfx1100", str(source)], capture_output=True, text=True, check=False)
+        assert done.returncode == wanted, done.stderr
+
+
+def test_errors_are_said_once_of_the_right_file(hip: Path, tmp_path: Path) -> None:
+    wheel = broken(tmp_path / "odd: foo-1.0-py3-none-any.whl", (DATA / "hip-two-units.so").read_bytes(), hip.read_bytes())
+    images = offload.images(wheel, on_error="collect")
+    list(images)
+    for findings in (images.findings, offload.match(wheel, "gfx1100").findings):
+        errors = [one for one in findings if one.level == "error"]
+        of_sum = [one for one in errors if one.file.endswith("foo/sum.so")]
+        assert [one.file for one in of_sum] == [f"{wheel}:foo/sum.so"]
+        assert len({one.message for one in errors}) == len(errors)
+        assert all(one.file.startswith(str(wheel)) for one in errors)
+
+
+def test_formats_that_are_not_read_are_unknown(tmp_path: Path) -> None:
+    wheel = unread(tmp_path / "foo-1.0-py3-none-any.whl")
+    answer = offload.match(wheel, "gfx1100")
+    assert answer.verdict == "unknown" and not answer and not answer.ok and "2 were not read" in answer.reason
+    assert status("match", "--gpu", "gfx1100", str(wheel)) == 1
+
+
+@pytest.mark.parametrize("gpu", ["gfx1100", "gfx908", "gfx1031", "sm_90"])
+def test_one_variant_of_a_wheel_is_enough(gpu: str, tmp_path: Path) -> None:
+    for label, name in (("a1", "hip.o"), ("b2", "kernels.fatbin")):
+        zipped(tmp_path / f"foo-1.0-py3-none-any-{label}.whl", {"foo/x.o": (DATA / name).read_bytes()})
+    answer, told = offload.match(tmp_path, gpu), run_json("match", "--gpu", gpu, str(tmp_path))
+    verdicts = [(one.file, one.verdict, one.reason) for one in answer.verdicts]
+    assert verdicts == [(one["file"], one["answer"], one["message"]) for one in told["verdicts"]]
+    assert bool(answer) == (status("match", "--gpu", gpu, str(tmp_path)) == 0)
+
+
+def test_doubts_about_a_gpu_are_findings(hip: Path) -> None:
+    (doubt,) = [one for one in offload.match(hip, "gfx1299").findings if one.code == "targets/unknown"]
+    assert doubt.level == "warning" and "did you mean gfx1200" in doubt.message
+    assert not offload.match(hip, "gfx1031").findings
 
 
 def test_questions_that_have_no_answer(hip: Path, tmp_path: Path) -> None:

@@ -3,11 +3,12 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
+import struct
 import threading
 from pathlib import Path
 
 import pytest
-from conftest import DATA, zipped
+from conftest import DATA, unread, zipped
 
 import offload
 
@@ -75,6 +76,60 @@ def test_nothing_is_lost(hip: Path, tmp_path: Path) -> None:
     assert only.num_rows == 1
 
 
+def test_formats_that_are_not_read_are_rows(tmp_path: Path) -> None:
+    rows, scan = table(unread(tmp_path / "foo-1.0-py3-none-any.whl"))
+    assert [row["member"] for row in rows.to_pylist()] == ["a/k.7z", "a/k.plan"]
+    assert all(row["error"].startswith("file/unknown: ") for row in rows.to_pylist())
+    assert [one.ok for one in scan.results] == [False]
+
+
+def test_rows_before_an_error_are_kept(hip: Path, tmp_path: Path) -> None:
+    sources = [hip, hip, tmp_path / "none", hip]
+    scan = offload.scan(sources, on_error="raise")
+    reader = pa.RecordBatchReader.from_stream(scan)
+    assert reader.read_next_batch().num_rows == 10
+    with pytest.raises(Exception, match="No such file"):
+        reader.read_next_batch()
+    assert [(one.images, one.ok) for one in scan.results] == [(5, True), (5, True), (0, False)]
+    with pytest.raises(StopIteration):
+        reader.read_next_batch()
+
+
+def test_results_are_those_of_the_last_stream(hip: Path) -> None:
+    scan = offload.scan([hip] * 3000)
+    old = pa.RecordBatchReader.from_stream(scan)
+    first = old.read_next_batch()
+    done = scan.results
+    assert sum(one.images for one in done) <= first.num_rows and len(done) < 3000
+    new = pa.RecordBatchReader.from_stream(scan)
+    assert scan.results == []
+    old.read_all()
+    assert scan.results == []
+    new.read_all()
+    assert len(scan.results) == 3000
+
+
+def test_one_source_is_no_list_of_them(hip: Path) -> None:
+    data = hip.read_bytes()
+    with open(hip, "rb") as file:
+        for source in (file, data, bytearray(data), memoryview(data), hip, str(hip)):
+            rows, scan = table(source)
+            assert rows.num_rows == 5 and len(scan.results) == 1
+
+
+def test_a_file_of_many_images_is_several_batches(tmp_path: Path) -> None:
+    # A name of the member that is as long as can be, in a column of each row.
+    count, head = 5000, b"__CLANG_OFFLOAD_BUNDLE__"
+    entries = [b"hipv4-amdgcn-amd-amdhsa--gfx%d" % (10000 + n) for n in range(count)]
+    start = len(head) + 8 + sum(24 + len(name) for name in entries)
+    table = b"".join(struct.pack("<QQQ", start, 0, len(name)) + name for name in entries)
+    bundle = head + struct.pack("<Q", count) + table + b"x" * 64
+    scan = offload.scan(zipped(tmp_path / "long.zip", {"n" * 60000 + ".hipfb": bundle}))
+    batches = [batch.num_rows for batch in pa.RecordBatchReader.from_stream(scan)]
+    assert sum(batches) >= count and max(batches) < 2000
+    assert [one.images for one in scan.results] == [count]
+
+
 def test_each_stream_starts_again(hip: Path) -> None:
     scan = offload.scan([hip])
     assert pa.table(scan) == pa.table(scan)
@@ -129,3 +184,21 @@ def test_ctrl_c_ends_a_stream() -> None:
                 pass
             raise
     timer.join()
+
+
+def test_ctrl_c_loses_no_rows_of_results() -> None:
+    scan = offload.scan([DATA] * 100_000, hash=True, threads=1)
+    reader = pa.RecordBatchReader.from_stream(scan)
+    timer = threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    images = 0
+    with pytest.raises(KeyboardInterrupt):
+        try:
+            while True:
+                images += reader.read_next_batch()["error"].null_count
+        except Exception:
+            for _ in range(100):
+                pass
+            raise
+    timer.join()
+    assert images >= sum(one.images for one in scan.results)

@@ -154,10 +154,10 @@ impl Inputs {
     fn complain(&mut self, directory: &Path, error: &io::Error) {
         let (name, why) = (input::display(directory), report::reason(error));
         if error.kind() == io::ErrorKind::Unsupported && error.raw_os_error().is_none() {
-            return report::note(&format_args!("{name}: {why}"));
+            return report::note_about(&name, &why);
         }
         if self.faults < MOST_FAULTS {
-            report::error(&format_args!("{name}: {why}"));
+            report::error_about(&name, &why);
         }
         self.faults += 1;
     }
@@ -246,7 +246,7 @@ impl Inputs {
                         let file = member.as_ref().unwrap_or(file);
                         looked.add(&file.name, take(file, result)?, tally);
                     }
-                    Err(error) => looked.fail(&file.name, &error.to_string(), tally),
+                    Err(fault) => looked.fail(&file.name, fault, tally),
                 }
                 io::Result::Ok(())
             };
@@ -292,7 +292,7 @@ fn note_cost(looked: &mut Looked, file: &Input) {
     let Some(note) = file.server().and_then(Online::take_note) else { return };
     let (cost, left_out) = (note.cost, note.left_out);
     let between = if left_out.is_empty() { "" } else { "; " };
-    report::note(&format_args!("{}: {cost}{between}{left_out}", file.name));
+    report::note_about(&file.name, &format_args!("{cost}{between}{left_out}"));
     if !left_out.is_empty() {
         looked.left_out(&file.name, left_out);
     }

@@ -89,11 +89,14 @@ impl Looked {
         self.files.push((name.to_owned(), seen));
     }
 
-    /// Adds a file that could not be read, and prints why.
-    pub fn fail(&mut self, name: &str, error: &str, tally: &mut Tally) {
-        report::error(&error);
-        let reason = error.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
-        self.findings.push(Finding::error("file/error", name, reason.unwrap_or(error)));
+    /// Adds a file with a part that could not be read, and prints why. A program that collects messages finds it
+    /// among the findings. `at_fault` is the file or the member, and the reason.
+    pub fn fail(&mut self, name: &str, at_fault: (String, String), tally: &mut Tally) {
+        let (at, reason) = at_fault;
+        if !report::is_collected() {
+            report::error_about(&at, &reason);
+        }
+        self.findings.push(Finding::error("file/error", &at, reason));
         self.add(name, Seen::Faults, tally);
     }
 

@@ -38,9 +38,18 @@ impl Message {
     }
 }
 
+/// A message that was collected, and the file that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collected {
+    /// The file that it is about, which the message does not name. A message without one may name files in its text.
+    pub file: Option<String>,
+    /// The message.
+    pub message: Message,
+}
+
 /// Messages of `offload` that are collected in place of being printed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Collection(Option<Arc<Mutex<Vec<Message>>>>);
+pub(crate) struct Collection(Option<Arc<Mutex<Vec<Collected>>>>);
 
 thread_local! {
     /// The collection of this thread.
@@ -67,16 +76,17 @@ impl Collection {
     }
 
     /// Takes a message; returns whether it is collected.
-    fn takes(message: impl FnOnce() -> Message) -> bool {
+    fn takes(file: Option<&str>, message: impl FnOnce() -> Message) -> bool {
+        let collected = || Collected { file: file.map(str::to_owned), message: message() };
         COLLECTION.with_borrow(|Collection(messages)| {
-            messages.as_ref().map(|messages| lock(messages).push(message())).is_some()
+            messages.as_ref().map(|messages| lock(messages).push(collected())).is_some()
         })
     }
 }
 
 /// Does something for a program that is not a tool of this workspace: messages of `offload` are returned, not printed, and no
 /// progress is shown.
-pub fn collected<T>(work: impl FnOnce() -> T) -> (T, Vec<Message>) {
+pub fn collected<T>(work: impl FnOnce() -> T) -> (T, Vec<Collected>) {
     let messages = Arc::default();
     let done = Collection(Some(Arc::clone(&messages))).during(work);
     let messages = mem::take(&mut *lock(&messages));
@@ -90,22 +100,36 @@ pub(crate) fn is_collected() -> bool {
 
 /// Prints an error of `offload`.
 pub fn error(message: &dyn Display) {
-    if !Collection::takes(|| Message::Error(message.to_string())) {
+    if !Collection::takes(None, || Message::Error(message.to_string())) {
         error_of(OFFLOAD, message);
+    }
+}
+
+/// Prints an error of `offload` about a file.
+pub fn error_about(file: &str, message: &dyn Display) {
+    if !Collection::takes(Some(file), || Message::Error(message.to_string())) {
+        error(&format_args!("{file}: {message}"));
     }
 }
 
 /// Prints a warning of `offload`.
 pub fn warning(message: &dyn Display) {
-    if !Collection::takes(|| Message::Warning(message.to_string())) {
+    if !Collection::takes(None, || Message::Warning(message.to_string())) {
         warning_of(OFFLOAD, message);
     }
 }
 
 /// Prints a note of `offload`.
 pub fn note(message: &dyn Display) {
-    if !Collection::takes(|| Message::Note(message.to_string())) {
+    if !Collection::takes(None, || Message::Note(message.to_string())) {
         line(OFFLOAD, NOTE, "note", message);
+    }
+}
+
+/// Prints a note of `offload` about a file.
+pub fn note_about(file: &str, message: &dyn Display) {
+    if !Collection::takes(Some(file), || Message::Note(message.to_string())) {
+        note(&format_args!("{file}: {message}"));
     }
 }
 
@@ -220,7 +244,7 @@ mod tests {
     fn messages_of_all_threads_are_collected_and_then_printed_again() {
         let work = |number: &i32| {
             note(number);
-            Collection::takes(|| Message::Note("again".to_owned()))
+            Collection::takes(None, || Message::Note("again".to_owned()))
         };
         for threads in [1, 3] {
             let ((), messages) = collected(|| {
@@ -228,11 +252,18 @@ mod tests {
                 let threads = NonZeroUsize::new(threads).unwrap();
                 in_order(threads, &things, work, |_, is_taken| is_taken.then_some(()).ok_or(()))
                     .unwrap();
+                error_about("odd: name", &"a: b");
                 error(&"wrong");
             });
-            assert_eq!(messages.len(), 41);
-            assert!(messages.contains(&Message::Note("7".to_owned())));
-            assert_eq!(messages.last(), Some(&Message::Error("wrong".to_owned())));
+            assert_eq!(messages.len(), 42);
+            let of =
+                |file: Option<&str>, message| Collected { file: file.map(str::to_owned), message };
+            assert!(messages.contains(&of(None, Message::Note("7".to_owned()))));
+            let last = [
+                of(Some("odd: name"), Message::Error("a: b".to_owned())),
+                of(None, Message::Error("wrong".to_owned())),
+            ];
+            assert_eq!(messages.get(40..), Some(&last[..]));
             assert!(!is_collected());
         }
         let panicked =

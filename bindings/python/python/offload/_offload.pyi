@@ -171,14 +171,14 @@ class Verdict:
 
 @final
 class Answer:
-    """The answer of `match`. It is true if the verdict is ``yes``."""
+    """The answer of `match`. It is true if ``offload match`` exits with 0: all files were read, and no answer is ``unknown`` or ``no``."""
 
     @property
     def gpu(self) -> str:
         """The target ID of the GPU."""
     @property
     def verdict(self) -> Word:
-        """The worst of all verdicts; ``no`` for a source without device code."""
+        """The worst of all verdicts, and at least ``unknown`` if files could not be read; ``no`` for a source without device code."""
     @property
     def reason(self) -> str:
         """The reasons, one line for each verdict; without one the reason why there is none."""
@@ -188,7 +188,11 @@ class Answer:
     def containers(self) -> list[dict[str, Any]]:
         """The answers of ``offload match --json``: one for each container, with all its images."""
     @property
-    def findings(self) -> list[Finding]: ...
+    def findings(self) -> list[Finding]:
+        """What is wrong with files, and doubts about the GPU: a processor that is not known is a warning, ``targets/unknown``."""
+    @property
+    def ok(self) -> bool:
+        """``True`` if all files were read: nothing failed, and none is of a format that is not read."""
     def __bool__(self) -> bool: ...
 
 @final
@@ -225,7 +229,7 @@ class SourceResult:
         """Bytes of contents that a server sent; 0 for a file."""
     @property
     def ok(self) -> bool:
-        """``True`` if there is no error."""
+        """``True`` if there is no error, and no file is of a format that is not read."""
 
 @final
 class Scan:
@@ -237,7 +241,7 @@ class Scan:
 
     @property
     def results(self) -> list[SourceResult]:
-        """The sources that the last stream is done with, in order. All others were not, or not wholly, read."""
+        """The sources that the last stream is done with, in order, all of whose rows it gave. All others were not, or not wholly, read."""
     @property
     def errors(self) -> list[Finding]:
         """The errors of these sources."""
@@ -339,7 +343,7 @@ def thin(
     """
 
 def scan(
-    sources: Union[Path, Iterable[Source]],
+    sources: Union[Source, Iterable[Source]],
     /,
     *,
     hash: bool = False,
@@ -355,17 +359,17 @@ def scan(
     Columns: ``source``, ``package``, ``version`` (of the names of wheels), ``file_sha256``, ``member``, ``container``,
     ``place``, ``kind``, ``vendor``, ``target``, ``format``, ``compression``, ``stored`` (bytes, estimated where code is
     compressed together), ``size`` (bytes), ``image_hash``, ``kernels`` (their number), ``needs`` (a list of texts),
-    ``error``. What was not asked for is null. Nothing is lost: each error is a row with ``source``, ``member`` and
-    ``error``, and `Scan.results` has all sources that are done.
+    ``error``. What was not asked for is null. Nothing is lost: each error, and each file of a format that is not read, is a row
+    with ``source``, ``member`` and ``error``, and `Scan.results` has all sources that are done.
 
     Args:
-        sources: A path or a URL, or several of them, of bytes and of binary files.
+        sources: A path, a URL, bytes or a binary file, or several of them.
         hash: Hash each image (``image_hash``).
         kernels: Count the kernels of each image.
         needs: Find the oldest drivers that load each image.
         formats: Decompress everything, for the formats of images.
         sha256: Hash each source that is a file (``file_sha256``): all its bytes are read. A URL is not hashed.
-        on_error: ``row`` makes errors rows; ``raise`` ends the stream at the first one.
+        on_error: ``row`` makes errors rows; ``raise`` ends the stream at the first one, after the rows before it.
         threads: Sources that are read at the same time; without it one for each core.
 
     Raises:

@@ -25,8 +25,9 @@ pub(super) struct Scope<'a> {
     pub(super) verifies: bool,
 }
 
-/// The result of the work on a file, or, with the member, on a member of a package; or what keeps it from being done.
-pub(super) type Looking<R> = Result<(Option<Input>, R), String>;
+/// The result of the work on a file, or, with the member, on a member of a package; or what keeps it from being done: the name
+/// of the file or member, and the reason.
+pub(super) type Looking<R> = Result<(Option<Input>, R), (String, String)>;
 
 /// The result of the work on a member; `None` if it asked for bytes that were not kept.
 type Worked<R> = Option<Looking<R>>;
@@ -74,7 +75,7 @@ impl Input {
         let limits = scope.limits;
         let whole = match file.as_package(limits.max_input) {
             Err(error) if error.kind() == ErrorKind::InvalidData => {
-                take(Err(format!("{}: {}", self.name, report::reason(&error))))?;
+                take(Err((self.name.clone(), report::reason(&error))))?;
                 return Ok(None);
             }
             whole => whole,
@@ -97,7 +98,8 @@ impl Input {
                 }
                 if let Some(trailing) = package.trailing().filter(|_| !scope.verifies) {
                     let name = input::display(&self.path);
-                    report::note(&format_args!("{name}: {trailing} bytes follow its zip file"));
+                    let what = format_args!("{trailing} bytes follow its zip file");
+                    report::note_about(&name, &what);
                 }
                 package
             }
@@ -110,7 +112,8 @@ impl Input {
                 if !package::is_script(&opened) {
                     file.alone(limits, threads, work, take)?;
                 }
-                take(Err(format!("{}: zip file: {}", self.name, report::reason(&error))))?;
+                let reason = format!("zip file: {}", report::reason(&error));
+                take(Err((self.name.clone(), reason)))?;
                 return Ok(None);
             }
             // The work itself complains of files that cannot be read.
@@ -119,12 +122,11 @@ impl Input {
                 return Ok(None);
             }
             (Ok(None), Ok(None)) => {
-                take(Err(format!("{}: not a package", input::display(&self.path))))?;
+                take(Err((input::display(&self.path), "not a package".to_owned())))?;
                 return Ok(None);
             }
             (Err(error), _) | (_, Err(error)) => {
-                let (path, error) = (input::display(&self.path), report::reason(&error));
-                take(Err(format!("{path}: {error}")))?;
+                take(Err((input::display(&self.path), report::reason(&error))))?;
                 return Ok(None);
             }
         };
@@ -134,9 +136,10 @@ impl Input {
             members = file.members(&package, &all, threads, work, (members.taken, take))?;
         }
         if !members.is_done {
-            take(Err(format!("{}: bytes of a member were not kept", self.name)))?;
+            take(Err((self.name.clone(), "bytes of a member were not kept".to_owned())))?;
         } else if self.is_member() && members.taken == 0 {
-            take(Err(format!("{}: no such member with device code", self.name)))?;
+            let reason = "no such member with device code".to_owned();
+            take(Err((self.name.clone(), reason)))?;
         }
         Ok(Some(members.count))
     }
@@ -158,7 +161,7 @@ impl Input {
                 let result = work(&pack, threads);
                 take(Ok((Some(Input { opened: None, ..pack }), result)))
             }),
-            Err(error) => take(Err(format!("{}: {error}", self.name))),
+            Err(error) => take(Err((self.name.clone(), error))),
         }
     }
 
@@ -203,7 +206,7 @@ impl Input {
                 Ok(None) => return Ok(None),
                 Ok(Some(store)) => store,
                 Err(error) if error.kind() == ErrorKind::FileTooLarge => {
-                    return Ok(Some(Some(Err(format!("{name}: {error}")))));
+                    return Ok(Some(Some(Err((name, error.to_string())))));
                 }
                 Err(error) => return Err(error),
             };
@@ -295,14 +298,13 @@ impl Input {
         self.means(path).is_some() || self.member().is_some_and(has_it)
     }
 
-    /// Returns the text about a fault of a package.
-    fn fault(&self, Fault { path, error }: &Fault) -> String {
-        let package = input::display(&self.path);
-        if path.is_empty() {
-            format!("{package}: {error}")
-        } else {
-            format!("{package}:{}: {error}", path.to_string_lossy())
+    /// Returns the name of a package or member that is at fault, and the reason.
+    fn fault(&self, Fault { path, error }: &Fault) -> (String, String) {
+        let mut name = input::display(&self.path);
+        if !path.is_empty() {
+            name = format!("{name}:{}", path.to_string_lossy());
         }
+        (name, error.to_string())
     }
 }
 
