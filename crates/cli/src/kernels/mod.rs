@@ -197,7 +197,7 @@ fn complain(
         Some(if summary.images > 0 && !filter.is_everything() {
             Ok(format!("none of its {} images {}", summary.images, filter.condition()))
         } else {
-            input.split_host().map_or_else(|| summary.no_images(), |host| Ok(host.describe()))
+            input.no_images(summary)
         })
     })
 }
