@@ -68,13 +68,14 @@ pub fn not_read(format: FileFormat, unread: u64) -> Option<Finding> {
     is_hidden.then(|| Finding::rest_not_read(Reading::START, unread, TOO_LARGE))
 }
 
-/// Completes a walk through a member of which these bytes were not read. The visitor gets the error if the walk met anything: a walk
+/// Completes a walk through a member of which these bytes were not read: its size counts them. The visitor gets the error if the walk met anything: a walk
 /// that met nothing has [its own words](not_read).
 ///
 /// # Errors
 ///
 /// Errors of the visitor.
 pub fn complete(unread: u64, summary: &mut Summary, visitor: &mut dyn Visitor) -> io::Result<()> {
+    summary.size += unread;
     let met_something = summary.images + summary.findings > 0;
     match not_read(summary.format, unread).filter(|_| met_something) {
         Some(finding) => {

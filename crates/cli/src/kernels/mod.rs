@@ -8,7 +8,6 @@ use std::io;
 use std::path::PathBuf;
 
 use device_code::{KernelGate, KernelRule, Measure, NotARule};
-use device_select::SplitLibrary;
 
 use crate::select::Selection;
 use tool_answers::kernels::{Found, Wanted, collect};

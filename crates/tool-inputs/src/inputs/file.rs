@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use byte_parts::ReadSeek;
 use device_files::{complete, not_read};
+use device_select::SplitLibrary;
 use fat_object::{Container, ContainerKind, Enter, Finding, Image, PathStep, Summary, Visitor};
 use gpu_packages::Verified;
 use kpack::Toc;
@@ -431,7 +432,7 @@ impl Input {
     pub fn nothing(&self, summary: &Summary) -> Seen {
         let format = summary.format;
         if not_read(format, self.unread()).is_some() {
-            Seen::Unread(format!("{format} after its first 64 KiB"))
+            Seen::Unread(format!("{format} format after its first 64 KiB"))
         } else if format.may_hold_unread_code() {
             Seen::Unread(format.to_string())
         } else {
