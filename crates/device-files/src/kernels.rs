@@ -61,8 +61,8 @@ impl Serialize for Kernels {
     }
 }
 
-/// Lists the kernels of a file, or of the members of a package, with their resources: those that one GPU loads, generic code among
-/// them, or all. A finding says if it loads none.
+/// Lists the kernels of a file, or of the members of a package, with their resources. With a GPU, only images that it loads count,
+/// and generic code is among these. A finding says if it loads none.
 ///
 /// # Errors
 ///
@@ -97,7 +97,7 @@ struct Collector {
 /// The images that were seen.
 #[derive(Default)]
 struct Seen {
-    /// Those that are not meant.
+    /// The images that are not meant.
     passed: PassedOver,
     images: usize,
     meant: usize,

@@ -49,7 +49,7 @@ impl Reading {
         Reading::Nothing
     }
 
-    /// Returns how many bytes of a member are not read, of one of which something is.
+    /// Returns the number of bytes at the end of a member that are not read, or 0 if none of it is read.
     #[must_use]
     pub fn unread(self, member: &Member) -> u64 {
         if self == Reading::Start { member.size().saturating_sub(Reading::START) } else { 0 }
@@ -60,15 +60,15 @@ impl Reading {
 const TOO_LARGE: &str =
     "a compressed member of no known format is searched as a whole only up to 64 MiB";
 
-/// Returns the error about a member of which these bytes, after the [start](Reading::START), were not read, as far as they may hold
-/// device code: a known format is known by its start.
+/// Returns the error about a member whose last bytes, of this number, were not read after its [start](Reading::START). `None` if they
+/// hold no device code: a known format is known by its start.
 #[must_use]
 pub fn not_read(format: FileFormat, unread: u64) -> Option<Finding> {
     let is_hidden = unread > 0 && format == FileFormat::Unknown;
     is_hidden.then(|| Finding::rest_not_read(Reading::START, unread, TOO_LARGE))
 }
 
-/// Completes a walk through a member of which these bytes were not read: its size counts them. The visitor gets the error if the walk met anything: a walk
+/// Completes a walk through a member whose last bytes, of this number, were not read. The size counts them. The visitor gets the error if the walk met anything: a walk
 /// that met nothing has [its own words](not_read).
 ///
 /// # Errors

@@ -370,8 +370,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Creates the error that the bytes of a file from an offset on were not read, with the number of bytes and the reason. For those
-    /// who walk only the start of a file.
+    /// Creates the error that the bytes of a file from an offset on were not read, with the number of bytes and the reason: the error of
+    /// callers that walk only the start of a file.
     ///
     /// ```
     /// let finding = fat_object::Finding::rest_not_read(65536, 100, "the member is too large");

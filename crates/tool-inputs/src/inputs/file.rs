@@ -60,7 +60,7 @@ pub(super) enum Origin {
         installed: PathBuf,
         /// Its bytes, and how many more may be held.
         store: Option<(Arc<Store>, u64)>,
-        /// How many bytes at its end are not there.
+        /// The number of bytes at its end that are not there.
         unread: u64,
         /// The name of the package.
         package: Option<String>,

@@ -623,7 +623,7 @@ fn damaged_packages_are_errors() {
     }
 }
 
-/// A compressed member of no known format is searched as a whole up to 64 MiB. What was not read is told, whatever was found before it.
+/// A compressed member of no known format is searched as a whole up to 64 MiB. The tools name the bytes that were not read, whatever was found before them.
 #[test]
 fn the_rest_of_a_large_member_is_told() {
     let place = Place::with("unused", b"");

@@ -172,7 +172,7 @@ fn code_that_is_there_and_not_loaded_is_told() {
     assert!(text.contains("no wrapper leads to it, so that no runtime finds it"), "{text}");
 }
 
-/// A library whose marker is damaged is no library without device code.
+/// A library with a damaged marker is not passed over as one without device code.
 #[test]
 fn a_damaged_marker_is_told() {
     let (place, mut library, _) = split();
