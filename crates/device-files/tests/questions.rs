@@ -124,13 +124,16 @@ fn files_without_device_code_and_damaged_ones_are_told() {
     }
 }
 
+/// Answers or codes, each with its text.
+type Said = Vec<(&'static str, String)>;
+
 /// Returns the answers for GPUs, and the codes of the errors.
-fn answers(file: &[u8], gpus: &[&str]) -> (Vec<(&'static str, String)>, Vec<(String, String)>) {
+fn answers(file: &[u8], gpus: &[&str]) -> (Said, Said) {
     let gpus: Vec<_> = gpus.iter().map(|gpu| Device::parse(gpu).unwrap()).collect();
     let verdicts = judge(Cursor::new(file), &Options::default(), &gpus).unwrap();
     assert_eq!(verdicts.verdicts.len(), gpus.len(), "one for each GPU: {verdicts:?}");
     let errors = verdicts.findings.iter().filter(|one| one.level == "error");
-    let errors = errors.map(|one| (one.code.to_owned(), one.message.clone())).collect();
+    let errors = errors.map(|one| (one.code, one.message.clone())).collect();
     let verdicts = verdicts.verdicts.into_iter();
     (verdicts.map(|one| (one.answer, one.message)).collect(), errors)
 }
@@ -239,7 +242,7 @@ fn split_libraries_have_no_code_of_their_own() {
         let (verdicts, errors) = answers(&file, &["gfx1100"]);
         assert_eq!(verdicts[0].0, "unknown", "{verdicts:?}");
         let found = kernels(Cursor::new(&file), &Options::default(), None).unwrap();
-        let own = found.findings().iter().map(|one| (one.code.to_owned(), one.message.clone()));
+        let own = found.findings().iter().map(|one| (one.code, one.message.clone()));
         for errors in [errors, own.collect()] {
             assert!(errors.iter().any(|one| one.0 == code && one.1.contains(text)), "{errors:?}");
         }

@@ -180,9 +180,11 @@ fn a_damaged_marker_is_told() {
     library[at] = b'x';
     fs::write(place.path("damaged.so"), &library).unwrap();
     zip(&place, "damaged.whl", &[("pkg/lib.so", &library)]);
-    for file in ["damaged.so", "damaged.whl"] {
-        for command in [&["ls"][..], &["kernels"], &["match", "--gpu", "gfx1100"], &["verify"]] {
-            let output = place.offload(&[command, &[file]].concat());
+    let commands = [&["match", "--gpu", "gfx1100"][..], &["verify"], &["ls"], &["kernels"]];
+    // The listings of packages pass over members without images.
+    for (file, count) in [("damaged.so", 4), ("damaged.whl", 2)] {
+        for command in &commands[..count] {
+            let output = place.offload(&[*command, &[file]].concat());
             let said = stderr(&output) + &stdout(&output);
             assert!(!output.status.success() && said.contains("marker"), "{command:?}: {said}");
         }
