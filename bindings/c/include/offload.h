@@ -13,6 +13,10 @@
  * may be called so; OffloadAnswers and OffloadError never change, and any thread may read them. Each is freed once, when no thread
  * uses it.
  *
+ * Callbacks. The functions of the caller return: they must neither throw nor longjmp, and must not free the file that is read.
+ *
+ * Stack. A thread that asks a question needs a stack of at least 256 KiB, more than threads have by default with musl (128 KiB).
+ *
  * Errors. A function that fails returns NULL or false, and sets *error if `error` is not NULL: free it with offload_error_free.
  * No function ends or unwinds the caller: a fault in the library is an error of the kind OFFLOAD_ERROR_INTERNAL.
  *
@@ -77,7 +81,7 @@ typedef struct OffloadFile OffloadFile;
  */
 typedef struct {
   /**
-   * The first byte; NULL for no text.
+   * The first byte; NULL for no text. Of an empty text it leads to a zero.
    */
   const char *data;
   /**
@@ -205,8 +209,8 @@ OffloadFile *offload_open_memory(const uint8_t *data, size_t size, OffloadError 
  *
  * @param read The function. It is called in the threads that ask questions about the file.
  * @param context The first argument of the function. It must be valid until the file is freed.
- * @param size The size of the file.
- * @return To be freed with offload_file_free; NULL if `read` is NULL.
+ * @param size The size of the file, at most INT64_MAX. No byte after it is asked for.
+ * @return To be freed with offload_file_free; NULL if `read` is NULL, or the size too large.
  *
  * @pre `error` is NULL, or may be written.
  */
@@ -240,7 +244,9 @@ OffloadAnswers *offload_list(const OffloadFile *file,
  * The lists: `kernels` (the fields of `offload kernels --json`: `member`, `name`, `demangled`, `target`, `code`, `registers`, ...) and `findings`.
  *
  * @param file A file of this library, not freed.
- * @param gpu The target ID of the images, ending with a zero: `gfx1100`, `sm_90`; NULL for all images.
+ * A file whose images are all for other GPUs, or which has none, has a finding that says so.
+ *
+ * @param gpu A GPU, as for offload_match, for the images that it loads, generic code among them; NULL for all images.
  * @return To be freed with offload_answers_free; NULL if reading failed, or the GPU is not known.
  *
  * @pre `error` is NULL, or may be written.
@@ -252,8 +258,9 @@ OffloadAnswers *offload_kernels(const OffloadFile *file,
 /**
  * Judges whether a file, or a package, has code for a GPU, by the rules of its runtime.
  *
- * The lists: `verdicts` (`gpu`, `answer`: `yes`, `partly`, `unknown` or `no`, `message`; no row for a file without device code), `answers`
- * about each container (the fields of `offload match --json`) and `findings`.
+ * The lists: `verdicts` (`gpu`, `answer`: `yes`, `partly`, `unknown` or `no`, `message`; one row), `answers` about each container
+ * (the fields of `offload match --json`) and `findings`. Where an error among these may have kept code from being seen, the answer is
+ * not `no`, but `unknown`.
  *
  * @param file A file of this library, not freed.
  * @param gpu A target ID or the name of a product, ending with a zero: `gfx90a:xnack+`, `sm_90`, `RX 7600`.

@@ -50,6 +50,12 @@ struct FunctionReader {
 
 impl Read for FunctionReader {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.size.saturating_sub(self.at)).unwrap_or(usize::MAX);
+        let buf = match buf.get_mut(..left) {
+            _ if left == 0 => return Ok(0),
+            Some(buf) => buf,
+            None => buf,
+        };
         // SAFETY: `offload_open_reader` requires a function that writes at most `size` bytes to the buffer.
         let read = unsafe { (self.read)(self.context, self.at, buf.as_mut_ptr(), buf.len()) };
         let read = usize::try_from(read).ok().filter(|&read| read <= buf.len());
@@ -143,8 +149,8 @@ pub unsafe extern "C" fn offload_open_memory(
 ///
 /// @param read The function. It is called in the threads that ask questions about the file.
 /// @param context The first argument of the function. It must be valid until the file is freed.
-/// @param size The size of the file.
-/// @return To be freed with offload_file_free; NULL if `read` is NULL.
+/// @param size The size of the file, at most INT64_MAX. No byte after it is asked for.
+/// @return To be freed with offload_file_free; NULL if `read` is NULL, or the size too large.
 ///
 /// @pre `error` is NULL, or may be written.
 #[unsafe(no_mangle)]
@@ -156,6 +162,9 @@ pub unsafe extern "C" fn offload_open_reader(
 ) -> *mut OffloadFile {
     let work = || {
         let read = read.ok_or_else(|| OffloadError::argument("read: no function"))?;
+        if i64::try_from(size).is_err() {
+            return Err(OffloadError::argument("size: expected at most INT64_MAX bytes"));
+        }
         Ok(new_file(FileSource::Function(FunctionReader { read, context, size, at: 0 })))
     };
     // SAFETY: as the caller promises.
@@ -202,7 +211,9 @@ pub unsafe extern "C" fn offload_list(
 /// The lists: `kernels` (the fields of `offload kernels --json`: `member`, `name`, `demangled`, `target`, `code`, `registers`, ...) and `findings`.
 ///
 /// @param file A file of this library, not freed.
-/// @param gpu The target ID of the images, ending with a zero: `gfx1100`, `sm_90`; NULL for all images.
+/// A file whose images are all for other GPUs, or which has none, has a finding that says so.
+///
+/// @param gpu A GPU, as for offload_match, for the images that it loads, generic code among them; NULL for all images.
 /// @return To be freed with offload_answers_free; NULL if reading failed, or the GPU is not known.
 ///
 /// @pre `error` is NULL, or may be written.
@@ -226,8 +237,9 @@ pub unsafe extern "C" fn offload_kernels(
 
 /// Judges whether a file, or a package, has code for a GPU, by the rules of its runtime.
 ///
-/// The lists: `verdicts` (`gpu`, `answer`: `yes`, `partly`, `unknown` or `no`, `message`; no row for a file without device code), `answers`
-/// about each container (the fields of `offload match --json`) and `findings`.
+/// The lists: `verdicts` (`gpu`, `answer`: `yes`, `partly`, `unknown` or `no`, `message`; one row), `answers` about each container
+/// (the fields of `offload match --json`) and `findings`. Where an error among these may have kept code from being seen, the answer is
+/// not `no`, but `unknown`.
 ///
 /// @param file A file of this library, not freed.
 /// @param gpu A target ID or the name of a product, ending with a zero: `gfx90a:xnack+`, `sm_90`, `RX 7600`.

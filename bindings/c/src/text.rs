@@ -7,7 +7,7 @@ use std::{ptr, slice};
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct OffloadText {
-    /// The first byte; NULL for no text.
+    /// The first byte; NULL for no text. Of an empty text it leads to a zero.
     pub data: *const c_char,
     /// The number of bytes.
     pub size: usize,
@@ -15,7 +15,9 @@ pub struct OffloadText {
 
 impl OffloadText {
     pub(crate) fn new(text: &str) -> Self {
-        OffloadText { data: text.as_ptr().cast(), size: text.len() }
+        // The pointer of an empty text leads nowhere.
+        let data = if text.is_empty() { c"".as_ptr() } else { text.as_ptr().cast() };
+        OffloadText { data, size: text.len() }
     }
 
     pub(crate) fn none() -> Self {

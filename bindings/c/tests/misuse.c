@@ -14,6 +14,14 @@ static int64_t ends(void *context, uint64_t offset, uint8_t *buffer, size_t size
     return 0;
 }
 
+/* A file of 5000 zeros, whose reader must not be asked for more. */
+static int64_t zeros(void *context, uint64_t offset, uint8_t *buffer, size_t size) {
+    (void)context;
+    assert(size > 0 && offset < 5000 && size <= 5000 - offset);
+    memset(buffer, 0, size);
+    return (int64_t)size;
+}
+
 static void expect(OffloadError **error, OffloadErrorKind kind, const char *text) {
     OffloadText message = offload_error_message(*error);
     assert(offload_error_kind(*error) == kind && message.size >= strlen(text));
@@ -44,7 +52,13 @@ int main(void) {
     assert(offload_number(list, "files", 0, "size", &number) && number == 0 && offload_json(list).size > 10);
     OffloadFile *failing = offload_open_reader(fails, NULL, 4096, &error);
     assert(failing && !offload_list(failing, &error)), expect(&error, OFFLOAD_ERROR_IO, "the read function failed at byte 0x0");
-    OffloadFile *short_file = offload_open_reader(ends, NULL, UINT64_MAX, &error);
+    assert(!offload_open_reader(ends, NULL, UINT64_MAX, &error)), expect(&error, OFFLOAD_ERROR_ARGUMENT, "size: ");
+    OffloadFile *short_file = offload_open_reader(ends, NULL, INT64_MAX, &error);
+    OffloadFile *plain = offload_open_reader(zeros, NULL, 5000, &error);
+    OffloadAnswers *match = offload_match(plain, "gfx1100", &error);
+    assert(match && offload_count(match, "verdicts") == 1 && offload_text(match, "findings", 0, "member", &text));
+    assert(text.size == 0 && text.data && *text.data == '\0');
+    offload_answers_free(match), offload_file_free(plain);
     OffloadAnswers *nothing = offload_list(short_file, &error);
     assert(nothing || error);
     offload_answers_free(nothing), offload_error_free(error), offload_answers_free(list), offload_answers_free(NULL);

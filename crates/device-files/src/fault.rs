@@ -46,6 +46,11 @@ impl Fault {
         Fault { code, level: "error", member, offset: None, message, is_in_answers: false }
     }
 
+    /// Returns whether it may have kept device code from being seen.
+    pub(crate) fn hides_code(&self) -> bool {
+        self.level == "error" && !matches!(self.code, "targets/nothing" | "verify/registration")
+    }
+
     pub(crate) fn with_level(self, severity: Severity) -> Self {
         Fault { level: level(severity), ..self }
     }

@@ -9,7 +9,7 @@ use gpu_packages::{Error, Finding, Member, MemberPath, PackageForm, Zip, walk};
 
 use crate::chunks::Chunks;
 use crate::fault::Fault;
-use crate::members::{HEAD, Reading, is_looked_into};
+use crate::members::{HEAD, Reading, complete, is_looked_into, not_read};
 use crate::options::Options;
 use crate::part::Part;
 
@@ -45,7 +45,8 @@ pub struct DeviceFile<'a> {
     size: u64,
     reader: &'a mut dyn ReadSeek,
     options: fat_object::Options,
-    is_cut: bool,
+    /// The bytes after the start that are not there.
+    unread: u64,
     package_offset: Option<u64>,
     /// The member as it is stored, if it is one.
     of: Option<&'a Member>,
@@ -85,10 +86,11 @@ impl<'a> DeviceFile<'a> {
         self.package_offset
     }
 
-    /// Returns whether only the start of the member is there, by which a walk names it.
+    /// Returns the number of bytes at its end that the reader does not have: only the start of the member is there, by which a walk
+    /// names it. A compressed member of no known format is there as a whole if it has at most 64 MiB.
     #[must_use]
-    pub fn is_cut(&self) -> bool {
-        self.is_cut
+    pub fn unread(&self) -> u64 {
+        self.unread
     }
 
     /// Returns the options of a walk.
@@ -102,7 +104,7 @@ impl<'a> DeviceFile<'a> {
         self.reader
     }
 
-    /// Walks the file.
+    /// Walks the file. Bytes that are [not there](Self::unread), after others with images, are a finding.
     ///
     /// # Errors
     ///
@@ -112,7 +114,45 @@ impl<'a> DeviceFile<'a> {
         options: &fat_object::Options,
         visitor: &mut dyn Visitor,
     ) -> io::Result<Summary> {
-        fat_object::walk(&mut self.reader, options, visitor)
+        let mut summary = fat_object::walk(&mut self.reader, options, visitor)?;
+        complete(self.unread, &mut summary, visitor)?;
+        Ok(summary)
+    }
+
+    /// Returns the error about bytes at its end that are not there, and may hold device code.
+    pub(crate) fn rest(&self, summary: &Summary) -> Option<Fault> {
+        not_read(summary.format, self.unread).map(|finding| Fault::new(self.member, &finding))
+    }
+
+    /// Returns what to say of the file after a walk that met no image, if it is worth a word: a member without images is one of many.
+    pub(crate) fn nothing(&self, summary: &Summary) -> Option<Fault> {
+        let error = |code, text: String| Some(Fault::error(self.member, code, text));
+        match summary.no_images() {
+            Err(_) if self.of.is_some() && summary.format == FileFormat::Unknown => {
+                self.rest(summary)
+            }
+            Err(why) => error("file/unknown", why),
+            Ok(why) if self.of.is_none() => error("targets/nothing", why),
+            Ok(_) => None,
+        }
+    }
+
+    /// Returns the error about a library whose device code lies in kernel packs, or that says so and not where.
+    pub(crate) fn moved_out(&mut self) -> io::Result<Option<Fault>> {
+        let (code, text) = match fat_edit::moved_out(&mut *self.reader) {
+            Ok(None) => return Ok(None),
+            Ok(Some((marker, _))) => {
+                let name = marker.kernel_name();
+                let text =
+                    format!("the device code lies in kernel packs, which are not read: {name}");
+                ("file/unknown", text)
+            }
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                ("verify/kernel-packs", format!("marker of kernel packs: {error}"))
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Some(Fault::error(self.member, code, text)))
     }
 }
 
@@ -191,13 +231,13 @@ impl<R: Read + Seek + Clone> Outer<'_, R> {
         let options = self.options.of_walk(self.options.held_of(self.len));
         let mut reader = Part::new(self.reader.clone(), range);
         let (size, reader) = (reader.len(), &mut reader);
-        let (is_cut, package_offset, of) = (false, None, None);
+        let (unread, package_offset, of) = (0, None, None);
         self.visitor.file(&mut DeviceFile {
             member: "",
             size,
             reader,
             options,
-            is_cut,
+            unread,
             package_offset,
             of,
         })
@@ -249,10 +289,9 @@ impl<R: Read + Seek + Clone> Members<'_, '_, R> {
         if let (Reading::Whole, Some(place)) = (reading, &place) {
             let mut reader = Part::new(self.outer.reader.clone(), place.clone());
             let (size, reader) = (reader.len(), &mut reader);
-            let (options, is_cut, package_offset) =
-                (options.of_walk(most), false, Some(place.start));
+            let (options, unread, package_offset) = (options.of_walk(most), 0, Some(place.start));
             let mut file =
-                DeviceFile { member: path, size, reader, options, is_cut, package_offset, of };
+                DeviceFile { member: path, size, reader, options, unread, package_offset, of };
             return Ok(visitor.file(&mut file));
         }
         let most_read = match reading {
@@ -268,14 +307,14 @@ impl<R: Read + Seek + Clone> Members<'_, '_, R> {
             chunks => chunks?,
         };
         let mut reader = chunks.reader();
-        let (options, is_cut) = (options.of_walk(most - chunks.len()), reading == Reading::Start);
-        let (size, reader, package_offset) = (chunks.len(), &mut reader, None);
+        let (options, unread) = (options.of_walk(most - chunks.len()), reading.unread(member));
+        let (size, reader, package_offset) = (chunks.len() + unread, &mut reader, None);
         Ok(visitor.file(&mut DeviceFile {
             member: path,
             size,
             reader,
             options,
-            is_cut,
+            unread,
             package_offset,
             of,
         }))

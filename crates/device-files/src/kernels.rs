@@ -1,9 +1,10 @@
 //! The kernels of a file.
 
+use std::cell::RefCell;
 use std::io::{self, Read, Seek};
 
 use device_code::{KernelCollector, KernelList, KernelRecord};
-use device_select::Device;
+use device_select::{Device, ImageFilter, PassedOver, Wanted};
 use fat_object::{ImageInfo, KernelVisitor};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
@@ -60,8 +61,8 @@ impl Serialize for Kernels {
     }
 }
 
-/// Lists the kernels of a file, or of the members of a package, with their resources: those for one GPU, by the target ID of their
-/// images, or all.
+/// Lists the kernels of a file, or of the members of a package, with their resources. With a GPU, only images that it loads count,
+/// and generic code is among these. A finding says if it loads none.
 ///
 /// # Errors
 ///
@@ -71,27 +72,59 @@ pub fn kernels<R: Read + Seek + Clone>(
     options: &Options,
     gpu: Option<&Device>,
 ) -> io::Result<Kernels> {
-    let mut collector = Collector { gpu, found: Kernels::default() };
+    let wanted = gpu.and_then(|gpu| Wanted::parse(&gpu.name()).ok());
+    let mut collector =
+        Collector { filter: ImageFilter::default().with_wanted(wanted), ..Collector::default() };
     each_file(reader, options, &mut collector)?;
-    Ok(collector.found)
+    let Collector { filter, mut found, seen } = collector;
+    let Seen { passed, images, meant } = seen.into_inner();
+    if images > 0 && meant == 0 {
+        let (condition, has, advice) =
+            (filter.condition(), passed.listed(), filter.advice(&passed));
+        let text = format!("none of its {images} images {condition}{has}{advice}");
+        found.findings.push(Fault::error("", "targets/nothing", text));
+    }
+    Ok(found)
 }
 
-struct Collector<'c> {
-    gpu: Option<&'c Device>,
+#[derive(Default)]
+struct Collector {
+    filter: ImageFilter,
     found: Kernels,
+    seen: RefCell<Seen>,
 }
 
-impl FileVisitor for Collector<'_> {
+/// The images that were seen.
+#[derive(Default)]
+struct Seen {
+    /// The images that are not meant.
+    passed: PassedOver,
+    images: usize,
+    meant: usize,
+}
+
+impl FileVisitor for Collector {
     fn file(&mut self, file: &mut DeviceFile<'_>) -> io::Result<()> {
         let (member, options) = (file.member(), file.options().clone());
         let of_archive = |_| options.clone();
-        let name = self.gpu.map(Device::name);
-        let includes =
-            |image: &ImageInfo| name.as_ref().is_none_or(|name| image.loaded_as().id() == name);
+        let includes = |image: &ImageInfo| {
+            let (is_meant, mut seen) = (self.filter.includes(image), self.seen.borrow_mut());
+            seen.images += 1;
+            if is_meant {
+                seen.meant += 1;
+            } else {
+                seen.passed.add(image);
+            }
+            is_meant
+        };
         let kernels = KernelCollector::default().with_arguments(true);
         let mut visitor = KernelVisitor::new(kernels, &of_archive, &includes);
-        file.walk(&options, &mut visitor)?;
+        let summary = fat_object::walk(file.reader(), &options, &mut visitor)?;
         let (list, complaints) = visitor.finish();
+        let moved_out = file.moved_out()?;
+        let has_more = summary.images > 0 || !complaints.is_empty() || moved_out.is_some();
+        let unread = if has_more { file.rest(&summary) } else { file.nothing(&summary) };
+        self.found.findings.extend(moved_out.into_iter().chain(unread));
         let fault = |(severity, message)| {
             Fault::error(member, "verify/malformed", message).with_level(severity)
         };

@@ -35,6 +35,8 @@
 //! # Limits
 //!
 //! Files that a file names are not read: members of thin archives, and the kernel packs of split libraries, which a finding names.
+//! A compressed member of no known format is searched as a whole if it has at most 64 MiB; of a larger one the first 64 KiB are, and a
+//! finding names the bytes that were not read.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
 #![deny(missing_docs, missing_debug_implementations)]
@@ -54,7 +56,7 @@ pub use fault::{Fault, finding_code};
 pub use files::{DeviceFile, FileVisitor, each_file};
 pub use images::{FileRow, ImageRow, Listing, copy_image};
 pub use kernels::{KernelRow, Kernels, kernels};
-pub use members::{HEAD, Reading, is_looked_into};
+pub use members::{HEAD, Reading, complete, is_looked_into, not_read};
 pub use options::Options;
 pub use survey::{Survey, list, survey};
 pub use verdicts::{AnswerRow, Verdict, Verdicts, judge};

@@ -1,6 +1,8 @@
 //! The members of packages that may hold device code.
 
-use fat_object::{FileFormat, is_scanned};
+use std::io;
+
+use fat_object::{FileFormat, Finding, Summary, Visitor, is_scanned};
 use gpu_packages::{Codec, Member, sniff};
 
 /// The number of first bytes by which a file is known as a package, and a member as a file that a walk would read.
@@ -45,6 +47,42 @@ impl Reading {
             return Reading::Start;
         }
         Reading::Nothing
+    }
+
+    /// Returns the number of bytes at the end of a member that are not read, or 0 if none of it is read.
+    #[must_use]
+    pub fn unread(self, member: &Member) -> u64 {
+        if self == Reading::Start { member.size().saturating_sub(Reading::START) } else { 0 }
+    }
+}
+
+/// The reason why the rest of a member is not read.
+const TOO_LARGE: &str =
+    "a compressed member of no known format is searched as a whole only up to 64 MiB";
+
+/// Returns the error about a member whose last bytes, of this number, were not read after its [start](Reading::START). `None` if they
+/// hold no device code: a known format is known by its start.
+#[must_use]
+pub fn not_read(format: FileFormat, unread: u64) -> Option<Finding> {
+    let is_hidden = unread > 0 && format == FileFormat::Unknown;
+    is_hidden.then(|| Finding::rest_not_read(Reading::START, unread, TOO_LARGE))
+}
+
+/// Completes a walk through a member whose last bytes, of this number, were not read. The size counts them. The visitor gets the error if the walk met anything: a walk
+/// that met nothing has [its own words](not_read).
+///
+/// # Errors
+///
+/// Errors of the visitor.
+pub fn complete(unread: u64, summary: &mut Summary, visitor: &mut dyn Visitor) -> io::Result<()> {
+    summary.size += unread;
+    let met_something = summary.images + summary.findings > 0;
+    match not_read(summary.format, unread).filter(|_| met_something) {
+        Some(finding) => {
+            summary.findings += 1;
+            visitor.finding(&finding)
+        }
+        None => Ok(()),
     }
 }
 

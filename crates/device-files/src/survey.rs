@@ -84,21 +84,21 @@ impl FileVisitor for Surveyor {
                 unit.set_lost();
             }
         }
-        if let Ok(Some((marker, _))) = fat_edit::moved_out(file.reader()) {
-            let name = marker.kernel_name();
-            let text = format!("the device code lies in kernel packs, which are not read: {name}");
-            self.listing.findings.push(Fault::error(member, "file/unknown", text));
+        if let Some(fault) = file.moved_out()? {
+            self.listing.findings.push(fault);
+            // Rests of device code may be left: no loader looks there.
+            units.clear();
         } else if summary.images == 0 && self.listing.findings.len() == before {
-            // A member without images is one of many.
-            match summary.no_images() {
-                Err(why) => self.listing.findings.push(Fault::error(member, "file/unknown", why)),
-                Ok(why) if file.package_member().is_none() => {
-                    self.findings.push(Fault::error(member, "targets/nothing", why));
-                }
-                Ok(_) => {}
-            }
+            let fault = file.nothing(&summary);
+            // Only answers say that a file has no device code.
+            let is_nothing = |fault: &Fault| fault.code == "targets/nothing";
+            let findings = match &fault {
+                Some(fault) if is_nothing(fault) => &mut self.findings,
+                _ => &mut self.listing.findings,
+            };
+            findings.extend(fault);
         }
-        let (size, format, images) = (summary.size, summary.format.to_string(), summary.images);
+        let (size, format, images) = (file.size(), summary.format.to_string(), summary.images);
         self.listing.files.push(FileRow { member: member.to_owned(), size, format, images });
         self.files.push(Containers { member: member.to_owned(), units });
         Ok(())

@@ -37,7 +37,7 @@ pub struct AnswerRow<'a> {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Verdicts {
-    /// One for each GPU; none for a file without device code.
+    /// One for each GPU. Where something could not be read, none is `no`.
     pub verdicts: Vec<Verdict>,
     /// Everything that is wrong.
     pub findings: Vec<Fault>,
@@ -68,7 +68,23 @@ impl Verdicts {
         let (gpus, is_package) = (gpus.to_vec(), survey.listing.is_package);
         let verdicts = Vec::new();
         let mut found = Verdicts { verdicts, findings, is_package, gpus, files, answers };
-        found.verdicts = if is_package { found.of_package() } else { found.of_file() };
+        found.verdicts = if found.files.iter().all(|file| file.units.is_empty()) {
+            let message = || "has no device code".to_owned();
+            let verdict =
+                |gpu: &Device| Verdict { gpu: gpu.name(), answer: "no", message: message() };
+            found.gpus.iter().map(verdict).collect()
+        } else if is_package {
+            found.of_package()
+        } else {
+            found.of_file()
+        };
+        if found.findings.iter().any(Fault::hides_code) {
+            for verdict in found.verdicts.iter_mut().filter(|one| one.answer == "no") {
+                let Verdict { answer, message, .. } = verdict;
+                *answer = "unknown";
+                *message = format!("could not be read as a whole; what was read {message}");
+            }
+        }
         found
     }
 
@@ -116,9 +132,6 @@ impl Verdicts {
             // A member for GPUs of another vendor is not asked.
             let asked = gpus.filter(|(_, (gpu, answers))| answers.concerns(&file.units, gpu));
             set.add(&file.member, &file.units, asked.map(|(n, (_, answers))| (n, answers)));
-        }
-        if self.files.iter().all(|file| file.units.is_empty()) {
-            return Vec::new();
         }
         let answers = set.answers();
         let verdict = |(n, gpu): (usize, &Device)| {

@@ -13,7 +13,9 @@ use device_files::{
     DeviceFile, Fault, FileVisitor, Options, copy_image, each_file, judge, kernels, list,
 };
 use device_select::Device;
-use samples::packages::{Around, Made, gzip, tar, wheel, zip};
+use samples::bundle::{GFX1100, HOST, bundle};
+use samples::linked::{Linked, Style};
+use samples::packages::{Around, Made, deflate, gzip, tar, wheel, zip};
 use samples::{example, faulty};
 
 fn hip() -> Vec<u8> {
@@ -119,6 +121,156 @@ fn files_without_device_code_and_damaged_ones_are_told() {
         let verdicts = judge(Cursor::new(file), &Options::default(), &gpu).unwrap();
         let codes: Vec<_> = verdicts.findings.iter().map(|one| one.code).collect();
         assert!(codes.contains(&code), "{code}: {:?}", verdicts.findings);
+    }
+}
+
+/// Answers or codes, each with its text.
+type Said = Vec<(&'static str, String)>;
+
+/// Returns the answers for GPUs, and the codes of the errors.
+fn answers(file: &[u8], gpus: &[&str]) -> (Said, Said) {
+    let gpus: Vec<_> = gpus.iter().map(|gpu| Device::parse(gpu).unwrap()).collect();
+    let verdicts = judge(Cursor::new(file), &Options::default(), &gpus).unwrap();
+    assert_eq!(verdicts.verdicts.len(), gpus.len(), "one for each GPU: {verdicts:?}");
+    let errors = verdicts.findings.iter().filter(|one| one.level == "error");
+    let errors = errors.map(|one| (one.code, one.message.clone())).collect();
+    let verdicts = verdicts.verdicts.into_iter();
+    (verdicts.map(|one| (one.answer, one.message)).collect(), errors)
+}
+
+#[test]
+fn what_could_not_be_read_is_never_a_no() {
+    let gpus = ["sm_90", "gfx1030", "gfx1100"];
+    let (cuda, hip) = (example("cuda-fatbin.o"), hip());
+    // The member with CUDA's code is damaged.
+    let members = [("a.o", &hip), ("b.o", &cuda)].map(|(name, bytes)| Made::new(name, &bytes[..]));
+    let mut package = zip(&members, &Around::default());
+    let stored = deflate(&cuda);
+    let at = package.windows(stored.len()).position(|bytes| bytes == stored).unwrap();
+    package[at + stored.len() / 2] ^= 1;
+    let cut = gzip(&tar(&[("a.o", &hip)]))[..900].to_vec();
+    let damaged = [b"PK\x03\x04", &[255; 90][..]].concat();
+    for (file, wanted) in [
+        (package, ["unknown", "unknown", "yes"]),
+        (cut, ["unknown"; 3]),
+        (damaged, ["unknown"; 3]),
+        (b"text".to_vec(), ["unknown"; 3]),
+        (Vec::new(), ["no"; 3]),
+        (zip(&[Made::new("readme.txt", "text")], &Around::default()), ["no"; 3]),
+        (hip, ["no", "no", "yes"]),
+    ] {
+        let (verdicts, errors) = answers(&file, &gpus);
+        let found: Vec<_> = verdicts.iter().map(|(answer, _)| *answer).collect();
+        assert_eq!(found, wanted, "{verdicts:?}, {errors:?}");
+        let has_why = verdicts.iter().all(|(answer, why)| {
+            (*answer == "unknown") == why.starts_with("could not be read as a whole; what was")
+        });
+        assert!(has_why, "{verdicts:?}");
+    }
+}
+
+/// A deflated member of no known format with a bundle at its start, one of this size in zeros later, and then another bundle.
+fn large_member(first: &[u8], zeros: usize) -> Vec<u8> {
+    let mut bytes = b"\x01\x02\x03junk\0".repeat(512);
+    bytes.extend(first);
+    bytes.resize(bytes.len().next_multiple_of(4096) + zeros, 0);
+    bytes.extend(example("kernels.hipfb"));
+    zip(&[Made::new("x.bin", bytes)], &Around::default())
+}
+
+#[test]
+fn the_rest_of_a_large_member_is_told() {
+    let (small, large) = (1 << 20, 66 << 20);
+    for (first, zeros, images) in [
+        (example("hip.hipfb"), small, true),
+        (example("hip.hipfb"), large, true),
+        (vec![], large, false),
+    ] {
+        let file = large_member(&first, zeros);
+        let listing = list(Cursor::new(&file), &Options::default()).unwrap();
+        let (verdicts, errors) = answers(&file, &["gfx1030", "gfx908"]);
+        let own = kernels(Cursor::new(&file), &Options::default(), None).unwrap();
+        let size = u64::try_from(8 * 512 + first.len()).unwrap().next_multiple_of(4096);
+        let size = size + zeros as u64 + example("kernels.hipfb").len() as u64;
+        assert!(listing.files.iter().all(|file| file.size == size), "{:?}", listing.files);
+        assert_eq!(!listing.images.is_empty(), images);
+        if zeros == small {
+            assert!(errors.is_empty() && own.findings().is_empty(), "{errors:?}");
+            continue;
+        }
+        let text = format!("at byte 0x10000: the last {} bytes are not read", size - 65536);
+        for findings in [&listing.findings[..], own.findings()] {
+            let [one] = findings else { panic!("{findings:?}") };
+            assert!(one.code == "file/unknown" && one.message.starts_with(&text), "{one:?}");
+            assert_eq!((one.level, &*one.member, one.offset), ("error", "x.bin", Some(65536)));
+        }
+        assert!(verdicts.iter().all(|(answer, _)| *answer == "unknown"), "{verdicts:?}");
+    }
+}
+
+/// Returns a library whose device code was moved out, with this marker.
+fn split(marker: &[u8]) -> Vec<u8> {
+    let mut code = vec![7; 9000];
+    code[..26]
+        .copy_from_slice(b"\x7fELF\x02\x01\x01\x40\x04\0\0\0\0\0\0\0\x03\0\xe0\0\x01\0\0\0\0\0");
+    code[0x30..0x34].fill(0);
+    let unit = bundle(&[(HOST, b""), (GFX1100, &code)], 4096);
+    let file = Linked::new(Style::Third, vec![unit]).build();
+    let survey = fat_edit::survey(Cursor::new(&file), &fat_object::Options::default()).unwrap();
+    let options = fat_edit::EditOptions::default();
+    let plan = survey.move_out(Cursor::new(&file), marker, &options).unwrap();
+    let mut out = Cursor::new(Vec::new());
+    plan.write(Cursor::new(&file), &mut out).unwrap();
+    out.into_inner()
+}
+
+#[test]
+fn split_libraries_have_no_code_of_their_own() {
+    let marker = kpack::Marker::new("libx.so", ["x_@GFXARCH@.kpack"]).to_vec().unwrap();
+    let sound = split(&marker);
+    // Rests of device code, which a scan finds, and no loader.
+    let rest = [&sound[..], &vec![0; 4096 - sound.len() % 4096], &example("hip.hipfb")].concat();
+    for (file, code, text) in [
+        (
+            sound,
+            "file/unknown",
+            "the device code lies in kernel packs, which are not read: libx.so",
+        ),
+        (rest, "file/unknown", "the device code lies in kernel packs, which are not read: libx.so"),
+        (split(b"\xc1 damaged"), "verify/kernel-packs", "marker"),
+    ] {
+        let (verdicts, errors) = answers(&file, &["gfx1100"]);
+        assert_eq!(verdicts[0].0, "unknown", "{verdicts:?}");
+        let found = kernels(Cursor::new(&file), &Options::default(), None).unwrap();
+        let own = found.findings().iter().map(|one| (one.code, one.message.clone()));
+        for errors in [errors, own.collect()] {
+            assert!(errors.iter().any(|one| one.0 == code && one.1.contains(text)), "{errors:?}");
+        }
+    }
+}
+
+#[test]
+fn kernels_are_those_that_the_gpu_loads() {
+    let ask = |file: &[u8], gpu: Option<&str>| {
+        let gpu = gpu.map(|gpu| Device::parse(gpu).unwrap());
+        let found = kernels(Cursor::new(file), &Options::default(), gpu.as_ref()).unwrap();
+        let findings = found.findings().iter().map(|one| (one.code, one.message.clone()));
+        (found.rows().count(), findings.collect::<Vec<_>>())
+    };
+    // gfx900 loads the image for gfx9-generic.
+    let (count, findings) = ask(&hip(), Some("gfx900"));
+    assert!(count > 0 && findings.is_empty(), "{findings:?}");
+    let (count, findings) = ask(&hip(), Some("gfx1030"));
+    let [("targets/nothing", text)] = &findings[..] else { panic!("{findings:?}") };
+    let start = "none of its 5 images runs on the given target; it has ";
+    assert!(count == 0 && text.starts_with(start), "{text}");
+    for (file, code) in [
+        (b"text".to_vec(), "file/unknown"),
+        (b"7z\xbc\xaf\x27\x1c\0\x04".to_vec(), "file/unknown"),
+        (Vec::new(), "targets/nothing"),
+    ] {
+        let (count, findings) = ask(&file, None);
+        assert!(count == 0 && findings.len() == 1 && findings[0].0 == code, "{findings:?}");
     }
 }
 

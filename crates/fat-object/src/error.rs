@@ -370,6 +370,21 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Creates the error that the bytes of a file from an offset on were not read, with the number of bytes and the reason: the error of
+    /// callers that walk only the start of a file.
+    ///
+    /// ```
+    /// let finding = fat_object::Finding::rest_not_read(65536, 100, "the member is too large");
+    /// assert_eq!(finding.to_string(), "at byte 0x10000: the last 100 bytes are not read: the member is too large");
+    /// assert_eq!(finding.error().kind(), fat_object::ErrorKind::NotRead);
+    /// ```
+    #[must_use]
+    pub fn rest_not_read(at: u64, bytes: u64, why: &str) -> Self {
+        let message = format!("the last {bytes} bytes are not read: {why}");
+        let error = Error::new(ErrorKind::NotRead, message);
+        Finding { path: Arc::new([]), location: Location::File(at), error }
+    }
+
     /// Returns the containers around it, from outside in.
     #[must_use]
     pub fn path(&self) -> &[PathStep] {

@@ -90,8 +90,8 @@ impl Question {
                 let (has, advice) = (passed.listed(), self.filter.advice(passed));
                 Some(Ok(format!("none of its {images} images {condition}{has}{advice}")))
             }
-            (None, 0) => Some(summary.no_images()),
-            (None, _) => None,
+            (None, 0) => Some(input.no_images(summary)),
+            (None, _) => input.split_library().err().map(Err),
         }
     }
 }

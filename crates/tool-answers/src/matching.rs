@@ -12,7 +12,7 @@ use fat_object::{FileFormat, Summary};
 use together::Together;
 pub use together::{Matcher, PackFile, Reporter, VariantAnswer};
 use tool_inputs::complaint::Complaint;
-use tool_inputs::inputs::{Input, nothing};
+use tool_inputs::inputs::Input;
 use tool_inputs::limits::Limits;
 use tool_inputs::split_library::Host;
 use tool_inputs::units::{FileUnits, Walk};
@@ -76,15 +76,18 @@ impl Read {
             return Read::Passed;
         }
         // Rests of device code may be left in a split library: no loader looks there.
-        match file.split_host() {
-            Some(host) if file.is_in_package() => Read::Member(host),
-            Some(host) => {
+        match file.split_library() {
+            Err(text) => {
+                Read::File(None, vec![Complaint::error(file.name(), "verify/kernel-packs", text)])
+            }
+            Ok(Some(host)) if file.is_in_package() => Read::Member(host),
+            Ok(Some(host)) => {
                 let gpus = question.gpus.iter();
                 let gpus = gpus.filter(|gpu| file.is_named() || gpu.vendor() == Vendor::Amd);
                 let answers = gpus.map(|gpu| host.answer(gpu)).collect();
                 Read::Split(host, answers)
             }
-            None => {
+            Ok(None) => {
                 let (found, complaints) = File::of(question, file, walked(file));
                 match found {
                     Some(found) if found.is_pack_in(file) => {
@@ -137,7 +140,7 @@ impl File {
         let Some(file) = file else { return Ok(Seen::Faults) };
         let mut asked = file.asked(question, input).map(|(_, answers)| answers).peekable();
         if !input.is_named() && !file.is_damaged() && asked.peek().is_none() {
-            return Err(nothing(&file.read.summary));
+            return Err(input.nothing(&file.read.summary));
         }
         let fails = |answers: &Selection| question.fails(answers.support());
         let is_alone = !together.is_about(input);

@@ -219,11 +219,17 @@ impl Checked {
             let registration = file.with_reader(limits.max_input, |reader| {
                 registrable.registration(summary.format, reader)
             })?;
-            findings.host = file.split_host();
             findings.is_member = file.is_in_package();
             let faults = registration.faults();
             findings.is_misled = !faults.is_empty();
             findings.all.extend(faults.into_iter().map(|fault| ("verify/registration", fault)));
+            match file.split_library() {
+                Ok(host) => findings.host = host,
+                Err(text) => {
+                    findings.is_misled = true;
+                    findings.all.push(("verify/kernel-packs", text));
+                }
+            }
             if summary.format == FileFormat::Kpack && summary.findings == 0 {
                 findings.pack = file.pack_table(limits.max_input);
             }

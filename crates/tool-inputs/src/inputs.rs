@@ -13,7 +13,7 @@ use device_select::few;
 
 use crate::limits::Limits;
 use crate::online::{Network, Online, Received};
-pub use file::{Input, again, nothing};
+pub use file::{Input, again};
 use file::{Origin, Root};
 use tool_kit::budget::Budget;
 use tool_kit::directory::Held;

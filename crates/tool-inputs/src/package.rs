@@ -295,7 +295,7 @@ impl<T, W: Work<T>> Visitor for Each<'_, W, T> {
 }
 
 /// Reads a member if a walk would read it as a file: `None` if not. It is left where it lies, if it lies in the package as it
-/// is and is not to be in a file of its own.
+/// is and is not to be in a file of its own. Returns also how many bytes at its end are not read.
 ///
 /// # Errors
 ///
@@ -305,19 +305,22 @@ pub(crate) fn store(
     contents: &mut dyn Read,
     keep: Keep<'_>,
     held: &mut Account<'_>,
-) -> io::Result<Option<Store>> {
+) -> io::Result<Option<(Store, u64)>> {
     let mut head = Vec::new();
     contents.take(HEAD as u64).read_to_end(&mut head)?;
     let is_there = |place: &Range<u64>| {
         place.end <= package.len() && remote::is_read_in_place(package, member)
     };
     let place = member.place().filter(is_there).filter(|_| !matches!(keep, Keep::File));
-    match (Reading::of(member, &head, place.is_some()), place) {
-        (Reading::Whole, Some(place)) => Ok(Some(Store::within(Arc::clone(package), place))),
-        (Reading::Whole, None) => Store::read(&head, contents, keep, held).map(Some),
+    let reading = Reading::of(member, &head, place.is_some());
+    let store = match (reading, place) {
+        (Reading::Whole, Some(place)) => Store::within(Arc::clone(package), place),
+        (Reading::Whole, None) => Store::read(&head, contents, keep, held)?,
         (Reading::Start, _) => {
-            Store::read(&head, &mut contents.take(Reading::START), Keep::All, held).map(Some)
+            let rest = Reading::START - head.len() as u64;
+            Store::read(&head, &mut contents.take(rest), Keep::All, held)?
         }
-        (Reading::Nothing, _) => Ok(None),
-    }
+        (Reading::Nothing, _) => return Ok(None),
+    };
+    Ok(Some((store, reading.unread(member))))
 }

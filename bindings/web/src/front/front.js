@@ -59,6 +59,14 @@ function fail(message) {
   say(`${file === null ? "" : `${shown(file.name)}: `}${message}`, true);
 }
 
+/** Says that the report failed. Questions are answered by a new worker, which makes none. */
+async function goOn(message) {
+  isBusy = false;
+  last.hasNoReport = true;
+  say(`${shown(file.name)}: no report: ${message}`, true);
+  (await start()).postMessage({ file, isBrief: true });
+}
+
 /** Reads a file. */
 async function open(dropped) {
   [file, isBusy] = [dropped, true];
@@ -72,9 +80,11 @@ async function open(dropped) {
 }
 
 function take({ type, value, at, message }) {
+  const isReport = last.listing !== undefined && last.listing.error === undefined && !last.hasNoReport;
   last[type] = value ?? message;
   if (type === "progress") showProgress(at);
   else if (type === "gpus") showProducts(value);
+  else if (type === "fault" && isReport) goOn(message);
   else if (type === "fault") fail(message);
   else if (value.error !== undefined && type !== "verdict") fail(value.offset === null ? value.error : `at byte 0x${value.offset.toString(16)}: ${value.error}`);
   else if (type === "listing") showListing(value);
@@ -123,13 +133,17 @@ function showListing({ images, files, targets, findings, is_package: isPackage }
   byId("faults").open = faults.length > 0 && faults.length < 4;
   byId("faults").querySelector("summary").textContent = `${count(faults.length, "finding")} about this file`;
   byId("faults").querySelector("ul").replaceChildren(...faults.slice(0, MOST));
-  say("Counting bytes ...");
+  if (!last.hasNoReport) say("Counting bytes ...");
   if (byId("gpu").value.trim() !== "") ask();
 }
 
 function ask() {
   const gpu = byId("gpu").value.trim();
-  if (gpu === "" || worker === null) return;
+  if (gpu === "" || file === null) return;
+  if (worker === null) {
+    byId("verdict").replaceChildren(make("p", "No answer: the file could not be read.", { class: "say unknown" }));
+    return;
+  }
   byId("verdict").replaceChildren(make("p", isBusy ? "Answers when the file was read." : "", { class: "hint" }));
   worker.postMessage({ gpu });
 }
@@ -142,12 +156,11 @@ function showVerdict({ error, near, gpu, doubt, advice, verdicts, answers }) {
     return;
   }
   const [verdict] = verdicts;
-  const text = verdict === undefined ? "no device code" : verdict.message;
   const words = { yes: "Yes", no: "No", partly: "In part", unknown: "Unknown" };
-  const parts = [make("p", "", { class: `say ${verdict?.answer ?? "no"}` })];
-  parts[0].append(make("strong", `${words[verdict?.answer ?? "no"]}, ${gpu}: `), shown(`the file ${text}.`));
+  const parts = [make("p", "", { class: `say ${verdict.answer}` })];
+  parts[0].append(make("strong", `${words[verdict.answer]}, ${gpu}: `), shown(`the file ${verdict.message}.`));
   if (doubt !== null) parts.push(make("p", shown(doubt), { class: "hint" }));
-  if (verdict?.answer === "no" && advice !== null) parts.push(make("p", `Install a build for ${gpu}, or build with ${advice}`, { class: "hint" }));
+  if (verdict.answer === "no" && advice !== null) parts.push(make("p", `Install a build for ${gpu}, or build with ${advice}`, { class: "hint" }));
   if (answers.length > 0) parts.push(table(answers));
   byId("verdict").replaceChildren(...parts);
 }

@@ -6,7 +6,11 @@ function work() {
   let [file, wasm, block, blockAt, said] = [null, null, new Uint8Array(0), 0, 0];
   const slice = (from, to) => new Uint8Array(reader.readAsArrayBuffer(file.slice(from, to)));
 
-  function read(offset, place, size) {
+  /** Numbers of the module are signed: sizes and places above 2 GiB come as negative ones. */
+  function read(offset, signedPlace, signedSize) {
+    const place = signedPlace >>> 0;
+    // What is read comes back as a signed number, too.
+    const size = Math.min(signedSize >>> 0, 1 << 30);
     try {
       let found;
       if (size >= BLOCK) {
@@ -33,10 +37,10 @@ function work() {
   /** Asks the module, with a text. */
   function ask(question, text, ...more) {
     const bytes = new TextEncoder().encode(text);
-    const place = wasm.input(bytes.length);
+    const place = wasm.input(bytes.length) >>> 0;
     new Uint8Array(wasm.memory.buffer, place, bytes.length).set(bytes);
-    const size = wasm[question](...more);
-    return JSON.parse(new TextDecoder().decode(new Uint8Array(wasm.memory.buffer, wasm.output(), size)));
+    const size = wasm[question](...more) >>> 0;
+    return JSON.parse(new TextDecoder().decode(new Uint8Array(wasm.memory.buffer, wasm.output() >>> 0, size)));
   }
 
   onmessage = ({ data }) => {
@@ -49,7 +53,7 @@ function work() {
         [block, blockAt] = [new Uint8Array(0), 0];
         const listing = ask("open", file.name, file.size);
         postMessage({ type: "listing", value: listing });
-        if (listing.error === undefined) postMessage({ type: "report", value: ask("account", "") });
+        if (listing.error === undefined && !data.isBrief) postMessage({ type: "report", value: ask("account", "") });
       } else {
         postMessage({ type: "verdict", value: ask("judge", data.gpu) });
       }

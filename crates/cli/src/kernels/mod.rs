@@ -8,7 +8,6 @@ use std::io;
 use std::path::PathBuf;
 
 use device_code::{KernelGate, KernelRule, Measure, NotARule};
-use device_select::SplitLibrary;
 
 use crate::select::Selection;
 use tool_answers::kernels::{Found, Wanted, collect};
@@ -197,7 +196,7 @@ fn complain(
         Some(if summary.images > 0 && !filter.is_everything() {
             Ok(format!("none of its {} images {}", summary.images, filter.condition()))
         } else {
-            input.split_host().map_or_else(|| summary.no_images(), |host| Ok(host.describe()))
+            input.no_images(summary)
         })
     })
 }

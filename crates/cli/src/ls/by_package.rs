@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Args;
 use crate::suggest;
 use tool_inputs::complaint::{self, Complaint};
-use tool_inputs::inputs::{Input, Inputs, nothing};
+use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::native;
 use tool_inputs::package::HEADS;
 use tool_inputs::records::{Listed, Lists};
@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
                 complaint::report(&mut document, file.name(), &complaints, &summary, |_| None)?;
             let (Some(holding), Ok(summary)) = (holding, summary) else { return Ok(Seen::Faults) };
             if holding.is_empty() {
-                return Ok(if has_faults { Seen::Faults } else { nothing(&summary) });
+                return Ok(if has_faults { Seen::Faults } else { file.nothing(&summary) });
             }
             let distribution =
                 || Listed::new(&lists).distributions(file).pop_first().map(|(_, name)| name);

@@ -55,7 +55,6 @@ fn complain(
     Listing { listed, .. }: &Listing,
 ) -> io::Result<bool> {
     complaint::report(document, file.name(), &listed.complaints, &listed.summary, |summary| {
-        let is_unread = summary.images == 0 && file.split_host().is_none();
-        is_unread.then(|| summary.no_images().err()).flatten().map(Err)
+        if summary.images > 0 { None } else { file.no_images(summary).err().map(Err) }
     })
 }

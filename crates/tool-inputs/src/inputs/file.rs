@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use byte_parts::ReadSeek;
+use device_files::{complete, not_read};
+use device_select::SplitLibrary;
 use fat_object::{Container, ContainerKind, Enter, Finding, Image, PathStep, Summary, Visitor};
 use gpu_packages::Verified;
 use kpack::Toc;
@@ -38,7 +40,7 @@ pub struct Input {
     /// The file, while a command looks into it.
     pub(super) opened: Option<Result<Arc<Opened>, Arc<io::Error>>>,
     /// Its wrappers and its marker, if its device code is in kernel packs.
-    pub(super) host: OnceLock<Option<Arc<Host>>>,
+    pub(super) host: OnceLock<Result<Option<Arc<Host>>, String>>,
 }
 
 /// The way to a file.
@@ -58,6 +60,8 @@ pub(super) enum Origin {
         installed: PathBuf,
         /// Its bytes, and how many more may be held.
         store: Option<(Arc<Store>, u64)>,
+        /// The number of bytes at its end that are not there.
+        unread: u64,
         /// The name of the package.
         package: Option<String>,
     },
@@ -154,6 +158,14 @@ impl Input {
         match &self.origin {
             Origin::Member { store, .. } => store.as_ref(),
             _ => None,
+        }
+    }
+
+    /// Returns how many bytes at the end of a member are not read.
+    fn unread(&self) -> u64 {
+        match self.origin {
+            Origin::Member { unread, .. } => unread,
+            _ => 0,
         }
     }
 
@@ -290,7 +302,8 @@ impl Input {
             let most = options.max_decompressed().min(*left);
             let options = options.clone().with_max_decompressed(most);
             let walk = |options: &fat_object::Options| {
-                let walked = fat_object::walk_with_threads(&reader, threads, options, visitor)?;
+                let mut walked = fat_object::walk_with_threads(&reader, threads, options, visitor)?;
+                complete(self.unread(), &mut walked, visitor)?;
                 store.check()?;
                 Ok(walked)
             };
@@ -414,7 +427,32 @@ impl Input {
     /// Returns what was seen in a file that has nothing to show and was not named, so nothing is printed.
     pub fn passed_over(&self, shows: bool, summary: &io::Result<Summary>) -> Option<Seen> {
         let summary = summary.as_ref().ok().filter(|summary| summary.findings == 0)?;
-        (!self.is_named && !shows).then(|| nothing(summary))
+        (!self.is_named && !shows && self.split_library().is_ok()).then(|| self.nothing(summary))
+    }
+
+    /// Returns what was seen in a file without anything to show.
+    pub fn nothing(&self, summary: &Summary) -> Seen {
+        let format = summary.format;
+        if not_read(format, self.unread()).is_some() {
+            Seen::Unread(format!("{format} format after its first 64 KiB"))
+        } else if format.may_hold_unread_code() {
+            Seen::Unread(format.to_string())
+        } else {
+            Seen::Nothing
+        }
+    }
+
+    /// Returns why a file has no images: an error if that is not known, or if they were moved out and nothing says where.
+    ///
+    /// # Errors
+    ///
+    /// The text that says so.
+    pub fn no_images(&self, summary: &Summary) -> Result<String, String> {
+        match (self.split_library()?, not_read(summary.format, self.unread())) {
+            (Some(host), _) => Ok(host.describe()),
+            (None, Some(unread)) => Err(unread.to_string()),
+            (None, None) => summary.no_images(),
+        }
     }
 
     /// Returns whether it is a kernel pack that was found by a split library.
@@ -422,24 +460,34 @@ impl Input {
         matches!(self.origin, Origin::PackOf(_))
     }
 
-    /// Returns what a library says whose device code is in kernel packs; `None` for another file.
+    /// Returns what a library says whose device code is in kernel packs; `None` for another file, and for one whose marker is damaged.
     pub fn split_host(&self) -> Option<Arc<Host>> {
-        match &self.origin {
-            Origin::PackOf(_) => return None,
-            Origin::Server(..) => {
-                let opened = self.open(MaxInput::default()).ok()?;
-                let host = || Host::installed_as(opened.reader(), &self.path).ok()?.map(Arc::new);
-                return self.host.get_or_init(host).clone();
+        self.split_library().ok().flatten()
+    }
+
+    /// Returns what a library says whose device code is in kernel packs; `None` for another file.
+    ///
+    /// # Errors
+    ///
+    /// The device code was moved out, and the marker that says where is damaged. The work itself complains of files that cannot be
+    /// read.
+    pub fn split_library(&self) -> Result<Option<Arc<Host>>, String> {
+        let known = |read: io::Result<Option<Host>>| match read {
+            Ok(host) => Ok(host.map(Arc::new)),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                Err(format!("marker of kernel packs: {error}"))
             }
-            Origin::Member { installed, store: Some((store, _)), .. } => {
-                return Host::installed_as(store.reader(), installed).ok()?.map(Arc::new);
-            }
-            _ => {}
+            Err(_) => Ok(None),
+        };
+        if let Origin::Member { installed, store: Some((store, _)), .. } = &self.origin {
+            return known(Host::installed_as(store.reader(), installed));
         }
-        let read = || {
-            // The work itself complains of files that cannot be read.
-            let opened = self.open(MaxInput::default()).ok().filter(|opened| opened.has_path())?;
-            Host::read(opened.reader(), &self.path).ok()?.map(Arc::new)
+        let is_server = matches!(self.origin, Origin::Server(..));
+        let read = || match (&self.origin, self.open(MaxInput::default())) {
+            (Origin::PackOf(_), _) | (_, Err(_)) => Ok(None),
+            (_, Ok(opened)) if is_server => known(Host::installed_as(opened.reader(), &self.path)),
+            (_, Ok(opened)) if opened.has_path() => known(Host::read(opened.reader(), &self.path)),
+            _ => Ok(None),
         };
         self.host.get_or_init(read).clone()
     }
@@ -450,15 +498,6 @@ pub fn again(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),
         None => io::Error::new(error.kind(), error.to_string()),
-    }
-}
-
-/// Returns what was seen in a file without anything to show.
-pub fn nothing(summary: &Summary) -> Seen {
-    if summary.format.may_hold_unread_code() {
-        Seen::Unread(summary.format.to_string())
-    } else {
-        Seen::Nothing
     }
 }
 

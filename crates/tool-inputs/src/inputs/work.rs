@@ -92,7 +92,8 @@ impl Input {
                     let store = Store::within(Arc::clone(&package.opened), place);
                     let store = Some((Arc::new(store), u64::MAX));
                     let (installed, on_disk) = (self.path.clone(), self.path.clone());
-                    let origin = Origin::Member { on_disk, installed, store, package: None };
+                    let (unread, package) = (0, None);
+                    let origin = Origin::Member { on_disk, installed, store, unread, package };
                     let program = Input { is_named: false, origin, ..file.clone() };
                     program.alone(limits, threads, work, take)?;
                 }
@@ -202,14 +203,15 @@ impl Input {
             let path = member.path().to_string_lossy();
             let Some(is_named) = self.means(&path) else { return Ok(None) };
             let name = format!("{}:{path}", input::display(&self.path));
-            let store = match package::store((&package.opened, member), contents, keep, held) {
-                Ok(None) => return Ok(None),
-                Ok(Some(store)) => store,
-                Err(error) if error.kind() == ErrorKind::FileTooLarge => {
-                    return Ok(Some(Some(Err((name, error.to_string())))));
-                }
-                Err(error) => return Err(error),
-            };
+            let (store, unread) =
+                match package::store((&package.opened, member), contents, keep, held) {
+                    Ok(None) => return Ok(None),
+                    Ok(Some(found)) => found,
+                    Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                        return Ok(Some(Some(Err((name, error.to_string())))));
+                    }
+                    Err(error) => return Err(error),
+                };
             let installed = String::from_utf8_lossy(member.path().installed());
             // In a directory a compressed file is one like others.
             let is_file = package.is_compressed() && !self.is_named;
@@ -217,11 +219,12 @@ impl Input {
                 on_disk: self.path.clone(),
                 installed: PathBuf::from(&*installed),
                 store: Some((Arc::new(store), held.left())),
+                unread,
                 package: Some(self.name.clone()).filter(|_| !is_named && !is_file),
             };
             let (path, root, opened) = (PathBuf::from(path), self.root, self.opened.clone());
             // Its path is not one of the system.
-            let host = OnceLock::from(None);
+            let host = OnceLock::from(Ok(None));
             let mut input = Input { path, name, root, is_named, origin, opened, host };
             let result = work(&input, Threads::one());
             if let Some(store) = input.take_bytes() {

@@ -622,3 +622,35 @@ fn damaged_packages_are_errors() {
         assert!(fs::read(place.path("a")).unwrap() == bytes, "{what}");
     }
 }
+
+/// A compressed member of no known format is searched as a whole up to 64 MiB. The tools name the bytes that were not read, whatever was found before them.
+#[test]
+fn the_rest_of_a_large_member_is_told() {
+    let place = Place::with("unused", b"");
+    for (first, wanted, is_error) in [
+        (fs::read(data("hip.hipfb")).unwrap(), "x.bin: at byte 0x10000: the last ", true),
+        (Vec::new(), "x.zip:x.bin (unknown format after its first 64 KiB)", false),
+    ] {
+        let mut bytes = b"\x01\x02\x03junk\0".repeat(512);
+        bytes.extend(first);
+        bytes.resize(66 << 20, 0);
+        bytes.extend(fs::read(data("kernels.hipfb")).unwrap());
+        let (size, members) = (bytes.len(), [Made::new("x.bin", bytes), Made::new("a.o", hip())]);
+        fs::write(place.path("x.zip"), packages::zip(&members, &Around::default())).unwrap();
+        for command in [&["ls"][..], &["match", "--gpu", "gfx1100"], &["kernels"], &["verify"]] {
+            let output = place.offload(&[command, &["x.zip"]].concat());
+            let said = stderr(&output) + &stdout(&output);
+            assert!(said.contains(wanted), "{command:?}: {said}");
+            assert_eq!(output.status.success(), !is_error, "{command:?}: {said}");
+        }
+        let listed = place.offload(&["ls", "--json", "x.zip"]);
+        let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+        let finding = &listed["findings"][0];
+        assert_eq!(
+            (&finding["code"], &finding["file"]),
+            (&"file/unknown".into(), &"x.zip:x.bin".into())
+        );
+        assert_eq!(finding["level"] == "error", is_error, "{finding}");
+        assert!(!is_error || listed["files"][0]["size"] == size, "{listed}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{data, stdout};
+use crate::common::{data, stderr, stdout};
 use crate::wheels::Place;
 use samples::packages::{self, Around, Made};
 
@@ -170,4 +170,23 @@ fn code_that_is_there_and_not_loaded_is_told() {
     assert!(!String::from_utf8_lossy(&output.stderr).contains("install a build"));
     let text = stdout(&place.offload(&["match", "--gpu", "gfx1100", "lost.whl"]));
     assert!(text.contains("no wrapper leads to it, so that no runtime finds it"), "{text}");
+}
+
+/// A library with a damaged marker is not passed over as one without device code.
+#[test]
+fn a_damaged_marker_is_told() {
+    let (place, mut library, _) = split();
+    let at = library.windows(11).position(|bytes| bytes == b"kernel_name").unwrap();
+    library[at] = b'x';
+    fs::write(place.path("damaged.so"), &library).unwrap();
+    zip(&place, "damaged.whl", &[("pkg/lib.so", &library)]);
+    let commands = [&["match", "--gpu", "gfx1100"][..], &["verify"], &["ls"], &["kernels"]];
+    // The listings of packages pass over members without images.
+    for (file, count) in [("damaged.so", 4), ("damaged.whl", 2)] {
+        for command in &commands[..count] {
+            let output = place.offload(&[*command, &[file]].concat());
+            let said = stderr(&output) + &stdout(&output);
+            assert!(!output.status.success() && said.contains("marker"), "{command:?}: {said}");
+        }
+    }
 }
