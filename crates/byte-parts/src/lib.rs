@@ -7,6 +7,7 @@
 //! - [`Layout`] is an output that takes each of its inputs once, in order: the layout of a container.
 //! - [`concatenated`] goes through containers that lie one after the other.
 //! - [`in_order`] runs jobs on several threads and returns their results in order, within bounds of memory.
+//! - `Ranges` reads a file whose bytes a caller fetches, over a network for example (feature `std`).
 //! - [`is_like`] compares names with patterns.
 //! - [`elf`] and [`wasm`] have numbers of host files that several readers and writers need.
 //!
@@ -42,6 +43,8 @@ mod parts;
 #[cfg(feature = "std")]
 mod pipeline;
 #[cfg(feature = "std")]
+mod ranges;
+#[cfg(feature = "std")]
 mod source;
 pub mod wasm;
 mod wildcards;
@@ -60,6 +63,8 @@ pub use layout::Layout;
 pub use parts::{Part, Parts};
 #[cfg(feature = "std")]
 pub use pipeline::{Bounds, in_order};
+#[cfg(feature = "std")]
+pub use ranges::{Fetch, Ranges, RangesReader};
 #[cfg(feature = "std")]
 pub use source::{ReadSeek, Source, seek_position};
 pub use wildcards::is_like;

@@ -18,6 +18,7 @@ use tool_inputs::complaint;
 use tool_inputs::headings::Headings;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
+use tool_inputs::online::Network;
 use tool_inputs::package::HEADS;
 use tool_kit::document::{Document, Shape};
 use tool_kit::format::ListFormat;
@@ -125,6 +126,8 @@ pub(crate) struct Args {
     by_package: bool,
     #[command(flatten)]
     limits: Limits,
+    #[command(flatten)]
+    network: Network,
 }
 
 const SHAPE: Shape = Shape::new(
@@ -176,7 +179,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut group: Option<(String, Totals)> = None;
     let mut blocks = 0;
     let mut names = Headings::new();
-    let inputs = Inputs::find(&args.files);
+    let inputs = Inputs::find_online(&args.files, args.network);
     let list = |file: &Input, threads| list(&question, file, threads);
     let limits = (&args.limits, HEADS);
     let looked = inputs.look(limits, "listing", list, |file, listing| {

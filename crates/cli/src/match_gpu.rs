@@ -16,6 +16,7 @@ use tool_inputs::complaint::violation;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
 use tool_inputs::native::Installed;
+use tool_inputs::online::Network;
 use tool_inputs::package::HEADS;
 use tool_inputs::units::Walk;
 use tool_inputs::variants;
@@ -82,6 +83,8 @@ pub(crate) struct Args {
     format: JudgeFormat,
     #[command(flatten)]
     limits: Limits,
+    #[command(flatten)]
+    network: Network,
 }
 
 const SHAPE: Shape =
@@ -144,7 +147,8 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         suggest::explain(&args.gpus);
     }
     let printer = Printer::new(&question, style, &mut document);
-    let (looked, fails) = answer(&question, &args.files, printer)?;
+    let (looked, fails) =
+        answer(&question, Inputs::find_online(&args.files, args.network), printer)?;
     for one in variants::distributions_in(&args.files) {
         for one in variants::judge_installed(&one, &question.gpus, None).into_iter().map(violation)
         {
@@ -161,10 +165,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 /// Answers a question about files. Returns the look, and whether an answer is one for exit status 1.
 pub(crate) fn answer(
     question: &Question<'_>,
-    files: &[PathBuf],
+    inputs: Inputs,
     printer: Printer<'_>,
 ) -> io::Result<(Looked, bool)> {
-    let inputs = Inputs::find(files).seeking(SOUGHT);
+    let inputs = inputs.seeking(SOUGHT);
     let mut matcher = Matcher::new(question, &inputs, printer);
     let read = |file: &Input, threads| {
         Read::of(question, file, |file| {

@@ -15,6 +15,7 @@ use crate::accounts::{self, Counted};
 use crate::suggest;
 use tool_inputs::inputs::Inputs;
 use tool_inputs::limits::Limits;
+use tool_inputs::online::Network;
 use tool_kit::document::{Document, Shape};
 use tool_kit::format::ListFormat;
 use tool_kit::{Outcome, style};
@@ -53,6 +54,8 @@ pub(crate) struct Args {
     format: ListFormat,
     #[command(flatten)]
     limits: Limits,
+    #[command(flatten)]
+    network: Network,
 }
 
 /// Keys of `--by`.
@@ -110,7 +113,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut document = Document::start(args.format.get(), args.shape())?;
     let has_functions = args.duplicates || args.by == Some(Key::Kernel);
     let new = || Accountant::new().with_functions(has_functions).with_hashes(args.duplicates);
-    let inputs = Inputs::find(&args.files).once();
+    let inputs = Inputs::find_online(&args.files, args.network).once();
     let (counted, looked) =
         accounts::count(&inputs, &args.limits, &new, &|_, _, _| (), &mut document)?;
     print(args, &counted, &mut document)?;

@@ -258,6 +258,13 @@ impl FileFormat {
         )
     }
 
+    /// Returns whether it is a format of host files, in which device code lies in sections: ELF, COFF, PE, Mach-O, WebAssembly.
+    #[must_use]
+    pub fn is_host(self) -> bool {
+        use FileFormat::{Coff, Elf, MachO, Pe, Wasm};
+        matches!(self, Elf { .. } | Coff | Pe | MachO | Wasm) && self.may_hold_images()
+    }
+
     /// Returns whether an image of this format is nothing but a container of other images.
     #[must_use]
     pub fn is_container(self) -> bool {

@@ -24,7 +24,7 @@ use crate::path::MemberPath;
 use crate::reading::{Raw, read_full};
 use crate::tar::TarReader;
 use crate::visitor::{Sink, Unchecked, Visitor};
-use crate::zip::{Zip, is_program};
+use crate::zip::{MOST_LIKELY, Zip, is_program};
 use compressed::kind_of_contents;
 use delivery::{Watched, deliver, finish};
 pub use zip::ZipWalker;
@@ -119,7 +119,7 @@ impl Walker {
         let place = PackagePlace::of_file();
         let (kind, codec) = (sniff(&head), Codec::sniff(&head));
         let zip = match kind {
-            Some(PackageKind::Zip) => Some(Zip::read_source(source)?),
+            Some(PackageKind::Zip) => Some(Zip::read_source(source, MOST_LIKELY)?),
             _ => Zip::behind_source(source)?,
         };
         if let Some(zip) = zip {

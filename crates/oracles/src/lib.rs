@@ -38,6 +38,7 @@ pub mod model;
 pub mod objects;
 pub mod package_files;
 pub mod packages;
+pub mod ranges;
 pub mod streams;
 pub mod sycl;
 pub mod walks;

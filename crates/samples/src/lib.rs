@@ -15,6 +15,7 @@
 //! | `packages`, `images` (a feature) | wheels, zip, tar, deb, rpm, conda; images of containers |
 //! | [`damage`] | copies of a file, cut short and changed |
 //! | [`table`] | numbers put into fields of a file, and the errors that follow, one row each |
+//! | [`server`] | a web server on loopback that counts, and lies as it is told |
 //! | [`faulty`] | streams that fail at any call, and what must hold then |
 
 #![forbid(unsafe_code)]
@@ -46,6 +47,7 @@ pub mod linked;
 pub mod linked_pe;
 #[cfg(feature = "packages")]
 pub mod packages;
+pub mod server;
 pub mod sycl;
 pub mod table;
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use device_select::few;
 
 use crate::limits::Limits;
+use crate::online::{Network, Online};
 pub use file::{Input, again, nothing};
 use file::{Origin, Root};
 use tool_kit::budget::Budget;
@@ -50,8 +51,21 @@ impl Inputs {
         Inputs::find_with(arguments, &|_| false)
     }
 
+    /// Finds files as [`find`](Self::find) does, and takes URLs for files on servers.
+    pub fn find_online(arguments: &[PathBuf], network: Network) -> Self {
+        Inputs::find_all(arguments, &|_| false, Some(network))
+    }
+
     /// Finds files as [`find`](Self::find) does. Named directories that `is_whole` tells by their paths are one input each.
     pub fn find_with(arguments: &[PathBuf], is_whole: &dyn Fn(&Path) -> bool) -> Self {
+        Inputs::find_all(arguments, is_whole, None)
+    }
+
+    fn find_all(
+        arguments: &[PathBuf],
+        is_whole: &dyn Fn(&Path) -> bool,
+        network: Option<Network>,
+    ) -> Self {
         let mut found = Inputs {
             files: Vec::new(),
             directories: Vec::new(),
@@ -60,6 +74,11 @@ impl Inputs {
             verifies: false,
         };
         for (root, path) in wildcards::expanded(arguments).iter().enumerate() {
+            let online = network.and_then(|network| Online::of_argument(path, network));
+            if let Some(online) = online {
+                found.files.push(Input::online(root, online));
+                continue;
+            }
             match fs::metadata(path) {
                 Ok(data) if data.is_dir() && path.as_os_str() != "-" && !is_whole(path) => {
                     found.directories.push((root, input::display(path)));
@@ -226,6 +245,7 @@ impl Inputs {
             let taken = &mut |result| take_one(&mut looked, file, result, &mut tally);
             let members = file.results(&scope, each, &work, taken)?;
             looked.end(named(file), members, of(file), tally);
+            note_cost(&mut looked, file);
         } else {
             let look = |file: &Input| {
                 let mut results = Vec::new();
@@ -242,6 +262,7 @@ impl Inputs {
                 results.into_iter().try_for_each(take)?;
                 progress.pass(|| file.size());
                 looked.end(named(file), members, of(file), tally);
+                note_cost(&mut looked, file);
                 io::Result::Ok(())
             })?;
         }
@@ -250,5 +271,16 @@ impl Inputs {
             looked.end_directory(at, name, files);
         }
         Ok(looked)
+    }
+}
+
+/// Notes what a file on a server cost, and what was not read of it.
+fn note_cost(looked: &mut Looked, file: &Input) {
+    let Some(note) = file.server().and_then(Online::take_note) else { return };
+    let (cost, left_out) = (note.cost, note.left_out);
+    let between = if left_out.is_empty() { "" } else { "; " };
+    report::note(&format_args!("{}: {cost}{between}{left_out}", file.name));
+    if !left_out.is_empty() {
+        looked.left_out(&file.name, left_out);
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use fat_object::{Summary, Visitor};
 use tool_kit::opened::{MaxInput, Opened, parse_size};
 use tool_kit::parallel::Threads;
+use tool_kit::remote::Remote;
 
 /// Walks a file that the visitor may read as well, at any position.
 ///
@@ -18,9 +19,25 @@ pub fn walk_open(
     visitor: &mut dyn Visitor,
 ) -> io::Result<Summary> {
     let threads = threads.for_walks();
-    let options = limits.for_file(options, file.metadata().len());
-    let summary = fat_object::walk_with_threads(&file.reader(), threads, &options, visitor)?;
-    file.check()?;
+    let options = limits.for_file(options, file.len());
+    walk_remote(file.remote(), &options, |options| {
+        let summary = fat_object::walk_with_threads(&file.reader(), threads, options, visitor)?;
+        file.check()?;
+        Ok(summary)
+    })
+}
+
+/// Walks a file that may lie on a server: then without the search of bytes outside of device sections, unless that is asked for.
+pub(crate) fn walk_remote(
+    remote: Option<&Remote>,
+    options: &fat_object::Options,
+    walk: impl FnOnce(&fat_object::Options) -> io::Result<Summary>,
+) -> io::Result<Summary> {
+    let Some(remote) = remote.filter(|remote| !remote.scans()) else { return walk(options) };
+    let summary = walk(&options.clone().with_scan(false))?;
+    if summary.format.is_host() {
+        remote.add_unsearched();
+    }
     Ok(summary)
 }
 

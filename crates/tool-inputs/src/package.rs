@@ -13,6 +13,7 @@ use gpu_packages::{
 };
 
 use crate::limits::Limits;
+use crate::remote;
 use tool_kit::budget::{Account, Budget};
 use tool_kit::opened::Opened;
 use tool_kit::parallel;
@@ -90,10 +91,17 @@ impl Package {
     ///
     /// An error of reading; `InvalidData` for a package that is damaged.
     pub fn of(opened: &Arc<Opened>) -> io::Result<Option<Self>> {
-        if !opened.has_path() {
+        if !opened.may_be_package() {
             return Ok(None);
         }
         let head = opened.head().get(..HEAD).unwrap_or(opened.head());
+        if let Some(remote) = opened.remote() {
+            // A stream is one range.
+            let is_zip = sniff(head) == Some(PackageKind::Zip);
+            if !is_zip && (sniff(head).is_some() || Codec::sniff(head) != Codec::None) {
+                remote.ranges.plan(0..opened.len());
+            }
+        }
         let Some(form) = PackageForm::read(opened.reader(), head, is_looked_into)? else {
             if FileFormat::sniff(head) == FileFormat::Tar {
                 let text = "tar archive whose first header has a wrong checksum";
@@ -110,7 +118,7 @@ impl Package {
     ///
     /// An error of reading; `InvalidData` or `Unsupported` for a zip file that is damaged.
     pub(crate) fn behind(opened: &Arc<Opened>) -> io::Result<Option<Self>> {
-        if !opened.has_path() {
+        if !opened.may_be_package() {
             return Ok(None);
         }
         let zip = Zip::behind(opened.reader())?;
@@ -148,7 +156,7 @@ impl Package {
         work: &(impl Work<T> + Sync),
         take: &mut Take<'_, T>,
     ) -> Found {
-        let len = self.opened.metadata().len();
+        let len = self.opened.len();
         let options = limits.for_package(len);
         let read = |take: &mut Take<'_, T>, walk: &dyn Fn(&mut Each<'_, _, T>) -> _| {
             let mut each = Each::new(work, budget.account(limits.held_of(len)), take);
@@ -182,7 +190,14 @@ impl Package {
                     return all;
                 }
                 let indexes: Vec<usize> = (0..zip.members().len()).collect();
+                let remote = self.opened.remote().map(|remote| (remote, zip.places()));
                 let read = |index: &usize| {
+                    let of_server = remote.as_ref().zip(zip.members().get(*index));
+                    if let Some(((remote, places), member)) = of_server
+                        && !remote::prepare(remote, member, places.get(*index))
+                    {
+                        return (1, Vec::new());
+                    }
                     let mut results = Vec::new();
                     let mut collect = |result| {
                         results.push(result);
@@ -291,7 +306,9 @@ pub(crate) fn store(
     const NAMED: u64 = 64 << 10;
     let mut head = Vec::new();
     contents.take(HEAD as u64).read_to_end(&mut head)?;
-    let is_there = |place: &Range<u64>| place.end <= package.metadata().len();
+    let is_there = |place: &Range<u64>| {
+        place.end <= package.len() && remote::is_read_in_place(package, member)
+    };
     let place = member.place().filter(is_there).filter(|_| !matches!(keep, Keep::File));
     let format = FileFormat::sniff(&head);
     if let Some(place) = place.filter(|_| is_read(format, &head) || format.may_hold_unread_code()) {

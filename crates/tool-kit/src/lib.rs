@@ -33,6 +33,7 @@ pub mod positioned;
 pub mod progress;
 pub mod python;
 pub mod real;
+pub mod remote;
 pub mod report;
 pub mod retried;
 pub mod roff;

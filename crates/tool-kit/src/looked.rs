@@ -97,6 +97,12 @@ impl Looked {
         self.add(name, Seen::Faults, tally);
     }
 
+    /// Adds a finding about a file on a server that was not read as a whole.
+    pub fn left_out(&mut self, name: &str, what: String) {
+        let finding = Finding::error("network/not-read", name, what).with_level(Level::Note);
+        self.findings.push(finding);
+    }
+
     /// Returns all files in which something was seen, or that were not read.
     pub fn files(&self) -> &[(String, Seen)] {
         &self.files

@@ -3,17 +3,21 @@
 use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, Read, Seek, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use crate::directory::Held;
 use crate::permissions::NewPermissions;
 use crate::positioned::Positioned;
+use crate::remote::{Remote, is_url};
 use crate::special::{is_device, is_null, is_null_device, require_regular};
 use crate::stamp::Stamp;
 use crate::{scratch, standard, style};
 
 /// The first bytes of a file that are read at once: all of a small one.
 const HEAD: u64 = 32 << 10;
+/// The same of a file on a server: those of the first request.
+const FETCHED: u64 = 16 << 10;
 
 /// An input that has a size and can be read from any place: a file that a command opens once.
 pub struct Opened {
@@ -23,6 +27,10 @@ pub struct Opened {
     permissions: NewPermissions,
     /// `true` if its path leads to the file again.
     has_path: bool,
+    /// A file on a server: `file` is empty.
+    remote: Option<Remote>,
+    /// `true` if it is a copy of a file on a server.
+    is_of_server: bool,
     /// Its first bytes.
     head: Vec<u8>,
 }
@@ -47,6 +55,13 @@ pub struct MaxInput {
     max_input: u64,
 }
 
+impl MaxInput {
+    /// Returns the number of bytes.
+    pub fn bytes(self) -> u64 {
+        self.max_input
+    }
+}
+
 impl Default for MaxInput {
     /// Returns the default of the option, which is the limit of tools without it.
     fn default() -> Self {
@@ -63,7 +78,7 @@ impl Opened {
         if cfg!(windows) && is_null(path) {
             return Opened::copy(scratch::in_memory(COPY)?);
         }
-        let metadata = fs::metadata(path)?;
+        let metadata = fs::metadata(path).map_err(|error| not_there(path, error))?;
         if metadata.is_dir() {
             // Opening a directory can succeed.
             return Err(io::ErrorKind::IsADirectory.into());
@@ -92,28 +107,64 @@ impl Opened {
         Opened::file(file, metadata, true)
     }
 
+    /// Takes a file on a server with ranges. Only [`reader`](Self::reader) and [`part`](Self::part) have its bytes.
+    pub fn of_remote(remote: Remote) -> io::Result<Self> {
+        let file = scratch::in_memory(COPY)?;
+        let metadata = file.metadata()?;
+        Opened { remote: Some(remote), ..Opened::unread(file, metadata, false) }.with_head()
+    }
+
+    /// Copies a file from a server without ranges.
+    pub fn of_server(from: &mut impl Read, max: MaxInput) -> io::Result<Self> {
+        Ok(Opened { is_of_server: true, ..Opened::copy(spool(from, max)?)? })
+    }
+
     fn file(file: File, metadata: Metadata, has_path: bool) -> io::Result<Self> {
         let permissions = NewPermissions::of_input(&metadata);
-        Opened::with_head(Opened { file, metadata, permissions, has_path, head: Vec::new() })
+        Opened { permissions, ..Opened::unread(file, metadata, has_path) }.with_head()
     }
 
     fn copy(file: File) -> io::Result<Self> {
-        let (metadata, permissions) = (file.metadata()?, NewPermissions::PLAIN);
-        Opened::with_head(Opened { file, metadata, permissions, has_path: false, head: Vec::new() })
+        let metadata = file.metadata()?;
+        Opened::unread(file, metadata, false).with_head()
+    }
+
+    fn unread(file: File, metadata: Metadata, has_path: bool) -> Self {
+        let (permissions, head) = (NewPermissions::PLAIN, Vec::new());
+        Opened { file, metadata, permissions, has_path, remote: None, is_of_server: false, head }
     }
 
     fn with_head(mut self) -> io::Result<Self> {
-        let most = HEAD.min(self.metadata.len());
+        let most = if self.remote.is_some() { FETCHED } else { HEAD }.min(self.len());
         // So that it is read at once.
         let mut head = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
-        Positioned::new(&self.file).take(most).read_to_end(&mut head)?;
+        self.part(&(0..most)).read_to_end(&mut head)?;
         self.head = head;
         Ok(self)
     }
 
     /// Returns a reader of the file from its start. Its first bytes are read already.
     pub fn reader(&self) -> Positioned<'_> {
-        Positioned::with_head(&self.file, &self.head, self.metadata.len())
+        self.part(&(0..self.len())).with_head(&self.head)
+    }
+
+    /// Returns a reader of a part of the file.
+    pub fn part(&self, range: &Range<u64>) -> Positioned<'_> {
+        match &self.remote {
+            Some(remote) => Positioned::of_ranges(&remote.ranges, range),
+            None => Positioned::of_range(&self.file, range),
+        }
+    }
+
+    /// Returns the length of the file in bytes.
+    #[allow(clippy::len_without_is_empty, reason = "the length of a file, as `Metadata` has it")]
+    pub fn len(&self) -> u64 {
+        self.remote.as_ref().map_or(self.metadata.len(), |remote| remote.ranges.len())
+    }
+
+    /// Returns the file on a server with ranges; `None` for another one.
+    pub fn remote(&self) -> Option<&Remote> {
+        self.remote.as_ref()
     }
 
     /// Returns the first bytes of the file: all of a small one.
@@ -139,6 +190,11 @@ impl Opened {
     /// Permissions of new files that are made of the input. A pipe has none to go by.
     pub fn permissions(&self) -> NewPermissions {
         self.permissions
+    }
+
+    /// Returns whether packages are looked into: copies of pipes are not.
+    pub fn may_be_package(&self) -> bool {
+        self.has_path || self.is_of_server || self.remote.is_some()
     }
 
     /// Returns whether the path can open the same file again, so that it need not stay open.
@@ -195,9 +251,18 @@ fn spool(from: &mut impl Read, MaxInput { max_input }: MaxInput) -> io::Result<F
     Ok(file)
 }
 
+/// Returns the error for a path that leads nowhere: a URL is not a path.
+fn not_there(path: &Path, error: io::Error) -> io::Error {
+    if error.kind() == io::ErrorKind::NotFound && is_url(path) {
+        let text = "is a URL: expected a file; download it first";
+        return io::Error::new(io::ErrorKind::NotFound, text);
+    }
+    error
+}
+
 /// Opens a regular file. A pipe is not waited for, nor a device opened: an archive must not make us do that.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    require_regular(&fs::metadata(path)?)?;
+    require_regular(&fs::metadata(path).map_err(|error| not_there(path, error))?)?;
     let file = open_at_once(path)?;
     // Something else may have come in its place.
     require_regular(&file.metadata()?)?;

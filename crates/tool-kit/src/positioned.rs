@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use byte_parts::seek_position;
+use byte_parts::{Ranges, seek_position};
 
 /// Bytes of files that were read by now.
 static READ: AtomicU64 = AtomicU64::new(0);
@@ -57,8 +57,9 @@ impl Holes {
 /// A position of its own in a file that others read, too. Moving it costs nothing.
 #[derive(Clone, Copy)]
 pub struct Positioned<'f> {
-    /// Without, all bytes are in `head`.
+    /// Without, all bytes are in `head`, or are fetched.
     file: Option<&'f File>,
+    ranges: Option<&'f Ranges>,
     /// The offset in the file of what is read.
     start: u64,
     /// The bytes that cannot be read.
@@ -90,7 +91,7 @@ impl<'f> Positioned<'f> {
     /// Creates the start of bytes in memory.
     pub fn of_bytes(head: &'f [u8]) -> Self {
         let len = Some(head.len() as u64);
-        Positioned { file: None, start: 0, holes: None, head, len, position: 0 }
+        Positioned { file: None, ranges: None, start: 0, holes: None, head, len, position: 0 }
     }
 
     /// Creates the start of a part of a file.
@@ -99,13 +100,19 @@ impl<'f> Positioned<'f> {
         Positioned { start, ..Positioned::new(file).with_len(Some(range.end - start)) }
     }
 
+    /// Creates the start of a part of a file whose bytes are fetched.
+    pub fn of_ranges(ranges: &'f Ranges, range: &Range<u64>) -> Self {
+        let len = Some(range.end - range.start);
+        Positioned { ranges: Some(ranges), start: range.start, len, ..Positioned::of_bytes(&[]) }
+    }
+
     fn with_len(self, len: Option<u64>) -> Self {
         Positioned { len, ..self }
     }
 
-    /// Creates the start of a file of `len` bytes whose first bytes were read before.
-    pub fn with_head(file: &'f File, head: &'f [u8], len: u64) -> Self {
-        Positioned { head, len: Some(len), ..Positioned::new(file) }
+    /// Adds the first bytes, which were read before.
+    pub fn with_head(self, head: &'f [u8]) -> Self {
+        Positioned { head, ..self }
     }
 
     /// Creates the start of the first `len` bytes of a file, where some are missing.
@@ -136,7 +143,9 @@ impl Read for Positioned<'_> {
         if self.len.is_some_and(|len| self.position >= len) {
             return Ok(0);
         }
-        let Some(file) = self.file else { return Ok(0) };
+        if self.file.is_none() && self.ranges.is_none() {
+            return Ok(0);
+        }
         let mut len = buf.len();
         if let Some(most) = self.len {
             let left = most - self.position;
@@ -147,7 +156,12 @@ impl Read for Positioned<'_> {
             len = usize::try_from(readable).unwrap_or(len);
         }
         let place = self.start + self.position;
-        let read = read_at(file, buf.split_at_mut(len).0, place)?;
+        let buf = buf.split_at_mut(len).0;
+        let read = match (self.file, self.ranges) {
+            (Some(file), _) => read_at(file, buf, place)?,
+            (None, Some(ranges)) => ranges.read_at(place, buf)?,
+            (None, None) => 0,
+        };
         READ.fetch_add(read as u64, Ordering::Relaxed);
         self.position += read as u64;
         Ok(read)

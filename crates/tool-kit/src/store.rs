@@ -13,6 +13,7 @@ use byte_parts::{Source, internal};
 use crate::budget::Account;
 use crate::opened::Opened;
 use crate::positioned::{Holes, Positioned};
+use crate::remote::Remote;
 use crate::scratch;
 
 /// Bytes that are read at a time.
@@ -156,7 +157,7 @@ impl Store {
     /// Returns a reader of the member. It fails for bytes that were not kept.
     pub fn reader(&self) -> Positioned<'_> {
         match &self.bytes {
-            Bytes::Within(opened, range) => Positioned::of_range(&opened.file, range),
+            Bytes::Within(opened, range) => opened.part(range),
             Bytes::Memory(bytes) => Positioned::of_bytes(bytes),
             Bytes::File(file, size) => Positioned::with_holes(file, *size, &self.holes),
         }
@@ -189,6 +190,14 @@ impl Store {
         match &self.bytes {
             Bytes::Within(opened, _) => opened.check(),
             Bytes::Memory(_) | Bytes::File(..) => Ok(()),
+        }
+    }
+
+    /// Returns the package on a server that it lies in as it is.
+    pub fn remote(&self) -> Option<&Remote> {
+        match &self.bytes {
+            Bytes::Within(opened, _) => opened.remote(),
+            Bytes::Memory(_) | Bytes::File(..) => None,
         }
     }
 

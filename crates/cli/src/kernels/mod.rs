@@ -16,6 +16,7 @@ use tool_inputs::complaint;
 use tool_inputs::headings::Headings;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
+use tool_inputs::online::Network;
 use tool_kit::document::{Document, Shape};
 use tool_kit::finding::Finding;
 use tool_kit::format::JudgeFormat;
@@ -63,6 +64,8 @@ pub(crate) struct Args {
     fail_on: Vec<KernelRule>,
     #[command(flatten)]
     limits: Limits,
+    #[command(flatten)]
+    network: Network,
 }
 
 const SHAPE: Shape = Shape::new(
@@ -122,7 +125,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
         limits: &args.limits,
     };
     let work = |file: &Input, threads| collect(&wanted, file, threads);
-    let inputs = Inputs::find(&args.files);
+    let inputs = Inputs::find_online(&args.files, args.network);
     let looked =
         inputs.look((&args.limits, Keep::All), "reading", work, |input, found: Found| {
             if let Some(seen) = input.passed_over(!found.list.images.is_empty(), &found.summary) {

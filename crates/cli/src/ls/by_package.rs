@@ -78,7 +78,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let names: Vec<String> = wanted.iter().map(|one| one.text().to_owned()).collect();
     let rule = (!wanted.is_empty()).then(|| Rule::keep(wanted));
-    let inputs = Inputs::find(&args.files);
+    let inputs = Inputs::find_online(&args.files, args.network);
     let mut lists = Lists::default();
     lists.find(inputs.files(), false);
     let lists = Mutex::new(lists);

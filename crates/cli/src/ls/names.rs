@@ -19,7 +19,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     let mut out = style::buffered_stdout();
     // The members of a package come one after the other.
     let mut last: Option<PathBuf> = None;
-    let inputs = Inputs::find(&args.files);
+    let inputs = Inputs::find_online(&args.files, args.network);
     let list = |file: &Input, threads| list(&question, file, threads);
     let limits = (&args.limits, HEADS);
     let looked = inputs.look(limits, "listing", list, |file, listing| {

@@ -14,7 +14,7 @@ use crate::member::Member;
 use crate::package::PackageKind;
 use crate::reading::too_much;
 use crate::visitor::Sink;
-use crate::zip::{SCRIPT, Zip};
+use crate::zip::{MOST_LIKELY, SCRIPT, Zip};
 
 /// The most bytes of a program or a script in a package that are searched for a zip file at its end.
 const MAX_PROGRAM: u64 = 64 << 20;
@@ -128,7 +128,7 @@ impl Walker {
     ) -> Result<(), Error> {
         let mut source = Source::of_bytes(bytes);
         // A file may start like a zip file and be none.
-        let Ok(zip) = Zip::read_source(&mut source) else {
+        let Ok(zip) = Zip::read_source(&mut source, MOST_LIKELY) else {
             return deliver(member, bytes, &mut io::empty(), sink);
         };
         let kind = zip.kind();

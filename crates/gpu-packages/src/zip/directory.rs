@@ -14,6 +14,11 @@ use crate::path::Shown;
 /// The largest central directory that is read: two million members with names of a usual length.
 const MAX_DIRECTORY: u64 = 256 << 20;
 
+/// The longest comment may follow the end of central directory; a shorter file is searched as a whole.
+const LONGEST_END: u64 = END as u64 + u16::MAX as u64;
+/// Mostly there is no comment: these bytes have the end, and the directory of a small file.
+pub(crate) const MOST_LIKELY: u64 = 16 << 10;
+
 /// The start of a script.
 pub(crate) const SCRIPT: &[u8] = b"#!";
 
@@ -34,7 +39,7 @@ impl Zip {
     /// [`Malformed`](ErrorKind::Malformed) if numbers contradict each other; [`Limit`](ErrorKind::Limit) for a directory of
     /// more than 256 MiB; errors of the reader.
     pub fn read(reader: impl ReadSeek) -> Result<Self, Error> {
-        Self::read_source(&mut Source::new(reader)?)
+        Self::read_source(&mut Source::new(reader)?, MOST_LIKELY)
     }
 
     /// Reads the central directory of a zip file after a program or a script (zipapp, pex, llamafile). `None` for a file that does
@@ -55,7 +60,7 @@ impl Zip {
             return Ok(None);
         }
         let is_script = head.starts_with(SCRIPT);
-        let mut zip = match Self::read_source(source) {
+        let mut zip = match Self::read_source(source, LONGEST_END) {
             Ok(zip) => zip,
             Err(error) if error.kind() == ErrorKind::Io => return Err(error),
             Err(error) => {
@@ -89,9 +94,10 @@ impl Zip {
         self.members.iter().map(|member| member.offset).min().unwrap_or(0)
     }
 
-    pub(crate) fn read_source(source: &mut Source<'_>) -> Result<Self, Error> {
+    /// Reads the central directory. Its end is first sought in the last `likely` bytes.
+    pub(crate) fn read_source(source: &mut Source<'_>, likely: u64) -> Result<Self, Error> {
         let len = source.len();
-        let end_at = find_end(source)?;
+        let end_at = find_end(source, likely)?;
         let end = read_end(source, end_at)?;
         let end_of_comment = end_at + END as u64 + u64::from(end.comment_len);
         let bad = |text: String| Error::at(ErrorKind::Malformed, end_at, text);
@@ -247,27 +253,32 @@ impl Zip {
     }
 }
 
-/// Returns the place of the end of central directory: the last whose comment ends with the file; else the last.
-fn find_end(source: &mut Source<'_>) -> Result<u64, Error> {
+/// Returns the place of the end of central directory: the last whose comment ends with the file; else the last. It is sought in the
+/// last `likely` bytes, then in all that may have it.
+fn find_end(source: &mut Source<'_>, likely: u64) -> Result<u64, Error> {
     let len = source.len();
-    // The longest comment may follow; a shorter file is searched as a whole.
-    let start = len.saturating_sub(END as u64 + u64::from(u16::MAX));
-    let text = "expected a zip file with an end of central directory, PK 5 6";
-    let bytes = source.read_range(&(start..len))?;
     let mut last = None;
-    for at in (0..bytes.len()).rev() {
-        let (_, record) = bytes.split_at(at);
-        let Ok((record, comment)) = EndOfDirectory::ref_from_prefix(record) else { continue };
-        if record.signature != *b"PK\x05\x06" {
-            continue;
+    for most in [likely, LONGEST_END] {
+        let start = len.saturating_sub(most);
+        let bytes = source.read_range(&(start..len))?;
+        last = None;
+        for at in (0..bytes.len()).rev() {
+            let (_, record) = bytes.split_at(at);
+            let Ok((record, comment)) = EndOfDirectory::ref_from_prefix(record) else { continue };
+            if record.signature != *b"PK\x05\x06" {
+                continue;
+            }
+            if usize::from(record.comment_len.get()) == comment.len() {
+                return Ok(start + at as u64);
+            }
+            last = last.or(Some(start + at as u64));
         }
-        if usize::from(record.comment_len.get()) == comment.len() {
-            last = Some(at);
+        if start == 0 {
             break;
         }
-        last = last.or(Some(at));
     }
-    last.map(|at| start + at as u64).ok_or_else(|| Error::new(ErrorKind::NotAPackage, text))
+    let text = "expected a zip file with an end of central directory, PK 5 6";
+    last.ok_or_else(|| Error::new(ErrorKind::NotAPackage, text))
 }
 
 /// Reads the end of central directory at this place.
@@ -281,7 +292,7 @@ fn read_end(source: &mut Source<'_>, at: u64) -> Result<EndOfDirectory, Error> {
 /// one volume. It ends the file, unless that is a script.
 fn has_end(source: &mut Source<'_>, is_script: bool) -> Result<bool, Error> {
     let len = source.len();
-    let end_at = match find_end(source) {
+    let end_at = match find_end(source, LONGEST_END) {
         Ok(end_at) => end_at,
         Err(error) if error.kind() == ErrorKind::NotAPackage => return Ok(false),
         Err(error) => return Err(error),

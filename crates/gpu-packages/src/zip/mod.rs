@@ -17,7 +17,7 @@ use std::ops::Range;
 use byte_parts::internal;
 pub use deflate::NewContents;
 pub(crate) use deflate::{BLOCK, WINDOW, deflate_block};
-pub(crate) use directory::{SCRIPT, is_program};
+pub(crate) use directory::{MOST_LIKELY, SCRIPT, is_program};
 pub use new::{NewZip, Storing};
 pub use reader::ZipMemberReader;
 pub use rewrite::{Rewrite, ZipEdit};
@@ -120,6 +120,37 @@ impl Zip {
     #[must_use]
     pub fn members(&self) -> &[ZipMember] {
         &self.members
+    }
+
+    /// Returns for each member the place of its header and its data: up to the next member, or to the central directory. Members
+    /// that share bytes have the same ones.
+    ///
+    /// ```
+    /// # fn example(file: std::fs::File) -> Result<(), gpu_packages::Error> {
+    /// let zip = gpu_packages::Zip::read(file)?;
+    /// for (member, place) in zip.members().iter().zip(zip.places()) {
+    ///     assert_eq!(member.offset(), place.start);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn places(&self) -> Vec<Range<u64>> {
+        /// The most bytes of a local header with its name and extra fields.
+        const HEADER: u64 = 30 + 2 * u16::MAX as u64;
+        let mut starts: Vec<u64> = self.members.iter().map(|member| member.offset).collect();
+        starts.sort_unstable();
+        let place = |member: &ZipMember| {
+            let next = starts.partition_point(|&start| start <= member.offset);
+            let next = starts.get(next).copied().unwrap_or(self.directory_at);
+            let most = HEADER.checked_add(member.stored_size);
+            let end = most.and_then(|most| member.offset.checked_add(most));
+            // Members may overlap.
+            let least = member.offset.checked_add(member.stored_size).unwrap_or(next);
+            let end = end.map_or(next, |end| end.min(next.max(least)));
+            member.offset..end.min(self.directory_at)
+        };
+        self.members.iter().map(place).collect()
     }
 
     /// Returns the index of the first member with this name.

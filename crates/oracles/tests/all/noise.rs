@@ -1,6 +1,6 @@
 //! Bytes without any order are judged, too.
 
-use oracles::{accounts, bare, hcf, kpacks, links, sycl};
+use oracles::{accounts, bare, hcf, kpacks, links, ranges, sycl};
 
 /// Returns bytes without any order, the same for the same state.
 fn noise(state: &mut u64, len: usize) -> Vec<u8> {
@@ -54,4 +54,10 @@ fn noise_as_kernel_packs_is_checked_without_panic() {
 fn noise_as_inputs_of_links_is_checked_without_panic() {
     let mut state = 1;
     (0..2400).for_each(|len| links::check(&noise(&mut state, len % 300)));
+}
+
+#[test]
+fn noise_as_a_source_of_ranges_is_checked() {
+    let mut state = 1;
+    (0..300).for_each(|len| ranges::check(&noise(&mut state, len)));
 }

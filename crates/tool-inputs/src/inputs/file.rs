@@ -10,7 +10,8 @@ use fat_object::{Container, ContainerKind, Enter, Finding, Image, PathStep, Summ
 use gpu_packages::Verified;
 use kpack::Toc;
 
-use crate::limits::{Limits, walk_open};
+use crate::limits::{Limits, walk_open, walk_remote};
+use crate::online::Online;
 use crate::package::Package;
 use crate::split_library::{Host, read_tables};
 use tool_kit::directory::Held;
@@ -45,6 +46,8 @@ pub struct Input {
 pub(super) enum Origin {
     /// Its path, and the one member or directory of the package that is meant: `pkg/libfoo.so`.
     Path { member: Option<String> },
+    /// A server; the path is for messages.
+    Server(Arc<Online>),
     /// A directory that is held, and the path below it.
     Below(Arc<Root>, PathBuf),
     /// A package.
@@ -104,6 +107,20 @@ impl Input {
                 Input { path, origin: Origin::Path { member: Some(member) }, ..file }
             }
             None => file,
+        }
+    }
+
+    /// Returns a file on a server.
+    pub(super) fn online(root: usize, online: Arc<Online>) -> Self {
+        let path = online.name();
+        Input { root, origin: Origin::Server(online), ..Input::named(&path) }
+    }
+
+    /// Returns the file on a server that it is.
+    pub(super) fn server(&self) -> Option<&Online> {
+        match &self.origin {
+            Origin::Server(online) => Some(online),
+            _ => None,
         }
     }
 
@@ -177,6 +194,7 @@ impl Input {
     pub fn real(&self) -> Option<PathBuf> {
         match &self.origin {
             Origin::Below(root, relative) => Some(root.real.as_ref()?.join(relative)),
+            Origin::Server(_) => Some(self.path.clone()),
             _ => real::path(&self.path).ok(),
         }
     }
@@ -187,6 +205,8 @@ impl Input {
             Origin::Below(root, relative) => {
                 root.held.look(relative).ok().flatten().map(|entry| entry.stamp)
             }
+            // Names leave out what may tell files apart.
+            Origin::Server(_) => return Err(None),
             _ => fs::metadata(&self.path).ok().map(|metadata| Stamp::new(&metadata)),
         };
         stamp.and_then(Stamp::file).ok_or_else(|| self.real())
@@ -222,6 +242,7 @@ impl Input {
         let opened = match &self.origin {
             Origin::Below(root, relative) => Opened::below(&root.held, relative),
             Origin::PackOf(_) => Opened::regular(&self.path),
+            Origin::Server(online) => return online.open(max),
             _ => Opened::new(&self.path, max),
         };
         opened.map(Arc::new)
@@ -266,9 +287,12 @@ impl Input {
             let (reader, threads) = (store.reader(), threads.for_walks());
             let most = options.max_decompressed().min(*left);
             let options = options.clone().with_max_decompressed(most);
-            let walked = fat_object::walk_with_threads(&reader, threads, &options, visitor)?;
-            store.check()?;
-            return Ok(walked);
+            let walk = |options: &fat_object::Options| {
+                let walked = fat_object::walk_with_threads(&reader, threads, options, visitor)?;
+                store.check()?;
+                Ok(walked)
+            };
+            return walk_remote(store.remote(), &options, walk);
         }
         let opened = self.open(limits.max_input)?;
         walk_open(&opened, (limits, options), threads, visitor)
@@ -301,7 +325,7 @@ impl Input {
             let most = options.max_decompressed().min(*left);
             return Ok(options.with_max_decompressed(most));
         }
-        Ok(limits.for_file(&options, self.open(limits.max_input)?.metadata().len()))
+        Ok(limits.for_file(&options, self.open(limits.max_input)?.len()))
     }
 
     /// Reads something of the package that a member lies in, while the member is looked into; `None` for another file.
@@ -400,6 +424,11 @@ impl Input {
     pub fn split_host(&self) -> Option<Arc<Host>> {
         match &self.origin {
             Origin::PackOf(_) => return None,
+            Origin::Server(_) => {
+                let opened = self.open(MaxInput::default()).ok()?;
+                let host = || Host::installed_as(opened.reader(), &self.path).ok()?.map(Arc::new);
+                return self.host.get_or_init(host).clone();
+            }
             Origin::Member { installed, store: Some((store, _)), .. } => {
                 return Host::installed_as(store.reader(), installed).ok()?.map(Arc::new);
             }

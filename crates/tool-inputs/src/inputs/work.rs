@@ -54,8 +54,24 @@ impl Input {
         work: &(impl Fn(&Input, Threads) -> R + Sync),
         take: &mut Take<'_, R>,
     ) -> io::Result<Option<usize>> {
+        let file = self.opened(scope.limits.max_input);
+        let members = self.results_of(&file, scope, threads, work, take);
+        if let (Some(server), Some(Ok(opened))) = (self.server(), &file.opened) {
+            server.end(opened);
+        }
+        members
+    }
+
+    /// Does the same with the file, which is open.
+    fn results_of<R: Send>(
+        &self,
+        file: &Input,
+        scope: &Scope<'_>,
+        threads: Threads,
+        work: &(impl Fn(&Input, Threads) -> R + Sync),
+        take: &mut Take<'_, R>,
+    ) -> io::Result<Option<usize>> {
         let limits = scope.limits;
-        let file = self.opened(limits.max_input);
         let whole = match file.as_package(limits.max_input) {
             Err(error) if error.kind() == ErrorKind::InvalidData => {
                 take(Err(format!("{}: {}", self.name, report::reason(&error))))?;
@@ -149,7 +165,9 @@ impl Input {
     /// Returns the existing kernel packs with the device code of a split library that are not themselves inputs.
     fn packs(&self) -> Result<Vec<Input>, String> {
         // Packs of members are members.
-        let host = self.split_host().filter(|_| !self.is_in_package());
+        // Nor is a server asked for files that nobody named.
+        let is_alone = !self.is_in_package() && self.server().is_none();
+        let host = self.split_host().filter(|_| is_alone);
         let Some(host) = host else { return Ok(Vec::new()) };
         let name = host.marker().kernel_name();
         let is_input = |path: &PathBuf| {

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use samples::server::{Manner, Server};
+
 use crate::common::{data, new_command, tool};
 use crate::docs::{book, lines, shown};
 
@@ -114,6 +116,7 @@ fn commands_of_pages_are_right() {
             fs::copy(data("hip.o"), at(name)).unwrap();
         }
     };
+    let server = Server::start(fs::read(data("hip.o")).unwrap(), Manner::Right);
     let (mut wrong, mut count, mut unused) =
         (Vec::new(), 0, BTreeSet::from(ELSEWHERE.map(|(word, _)| word)));
     for page in book() {
@@ -138,7 +141,8 @@ fn commands_of_pages_are_right() {
                 }
                 // Pages name directories of other machines: files of this one never change.
                 let run = part.trim_end_matches(')').replace("native", "gfx1100");
-                let run = run.replace(" /opt/", " opt/");
+                let run =
+                    run.replace(" /opt/", " opt/").replace("https://example.com", &server.url(""));
                 if run.contains(" /") {
                     wrong.push(format!("{name}\nnames a file of the machine that runs the tests"));
                     continue;

@@ -61,6 +61,7 @@ const FLOORS: [(&str, &[Line]); 10] = [
                 Some(&["device-account", "device-code", "device-select", "fat-object"]),
             ),
             ("offload-tool-kit", Some(&["byte-parts"])),
+            ("offload-tool-network", Some(&["byte-parts"])),
         ],
     ),
     (
@@ -80,6 +81,7 @@ const FLOORS: [(&str, &[Line]); 10] = [
                     "gpu-packages",
                     "offload-check",
                     "offload-tool-kit",
+                    "offload-tool-network",
                 ]),
             ),
         ],

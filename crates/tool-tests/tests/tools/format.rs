@@ -184,7 +184,7 @@ fn golden_documents_have_the_fields_of_the_schema() {
 fn codes_in_sources() -> BTreeSet<String> {
     let groups = [
         "targets", "size", "kernel", "diff", "needs", "variant", "verify", "package", "edit",
-        "file",
+        "file", "network",
     ];
     let mut codes = BTreeSet::new();
     for crates in [

@@ -58,6 +58,7 @@ mod machine;
 mod manual;
 mod r#match;
 mod misnamed;
+mod network;
 #[cfg(unix)]
 mod odd_files;
 mod packager;

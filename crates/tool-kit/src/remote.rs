@@ -1,0 +1,85 @@
+//! A file on a server with ranges, and the part that was not read.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use byte_parts::Ranges;
+
+/// Returns whether an argument is a URL, of any scheme.
+pub fn is_url(argument: &Path) -> bool {
+    let Some((scheme, _)) = argument.to_str().and_then(|text| text.split_once("://")) else {
+        return false;
+    };
+    scheme.len() > 1
+        && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+}
+
+/// A file on a server, and the part that was not read.
+#[derive(Debug)]
+pub struct Remote {
+    /// Its bytes.
+    pub ranges: Ranges,
+    scans: bool,
+    unread: AtomicUsize,
+    unsearched: AtomicUsize,
+}
+
+impl Remote {
+    /// Creates a file without omissions. `scans` says that host files are searched as a whole.
+    pub fn new(ranges: Ranges, scans: bool) -> Self {
+        Remote { ranges, scans, unread: AtomicUsize::new(0), unsearched: AtomicUsize::new(0) }
+    }
+
+    /// Returns whether host files are searched as a whole.
+    pub fn scans(&self) -> bool {
+        self.scans
+    }
+
+    /// Counts a member of a package that was not read, because its name is not one of a file with device code.
+    pub fn add_unread(&self) {
+        self.unread.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a host file that was not searched outside of device sections.
+    pub fn add_unsearched(&self) {
+        self.unsearched.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the text about what was not read; empty if all was.
+    pub fn left_out(&self) -> String {
+        let [unread, unsearched] =
+            [&self.unread, &self.unsearched].map(|count| count.load(Ordering::Relaxed));
+        let (mut text, mut between) = (String::new(), "");
+        let mut add = |part: fmt::Arguments<'_>| {
+            text.push_str(between);
+            text.push_str(&part.to_string());
+            between = "; ";
+        };
+        if unread > 0 {
+            let members = crate::style::count(unread, "member");
+            add(format_args!("{members} not read, by their names"));
+        }
+        if unsearched > 0 {
+            let files = crate::style::files(unsearched);
+            add(format_args!("{files} not searched outside of device sections (--scan)"));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_and_paths() {
+        for url in ["http://x", "https://x/y", "s3://b/k", "file:///x", "HTTP://x"] {
+            assert!(is_url(Path::new(url)), "{url}");
+        }
+        for path in ["x", "-", "a.whl:x", "c://x", "/a://b", "://x", "1x://y"] {
+            assert!(!is_url(Path::new(path)), "{path}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Requests for one file: counted, bounded, with redirects.
+
+use std::fs;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use ureq::http::Response;
+use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, Body, BodyReader, Error, http};
+
+use crate::answer::Answer;
+use crate::limits::Limits;
+use crate::url::Url;
+
+/// The most redirects of one request.
+const REDIRECTS: usize = 10;
+/// The time before the second attempt; later ones wait longer.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The most bytes of an answer's headers.
+const HEADERS: usize = 64 << 10;
+/// The most bytes of a file of certificates.
+const CERTIFICATES: u64 = 16 << 20;
+
+/// The requests for one file.
+#[derive(Debug)]
+pub(crate) struct Session {
+    agent: Agent,
+    limits: Limits,
+    started: Instant,
+    requests: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// A fault that keeps bytes from coming.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) text: String,
+    /// `true` if another attempt cannot help.
+    pub(crate) is_final: bool,
+}
+
+impl Fault {
+    pub(crate) fn last(text: impl Into<String>) -> Self {
+        Fault { text: text.into(), is_final: true }
+    }
+
+    pub(crate) fn again(text: impl Into<String>) -> Self {
+        Fault { text: text.into(), is_final: false }
+    }
+
+    /// Adds the place that the server redirected to.
+    pub(crate) fn at(self, place: &Url, asked: &Url) -> Self {
+        if place == asked {
+            return self;
+        }
+        Fault { text: format!("{} (redirected to {place})", self.text), ..self }
+    }
+}
+
+impl From<Fault> for io::Error {
+    fn from(fault: Fault) -> Self {
+        // Readers of formats know no such kind.
+        io::Error::other(fault.text)
+    }
+}
+
+impl Session {
+    pub(crate) fn new(limits: &Limits) -> io::Result<Self> {
+        let wait = Some(limits.wait);
+        let mut tls = TlsConfig::builder();
+        if let Some(path) = std::env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty()) {
+            let failed = |why: String| io::Error::other(format!("SSL_CERT_FILE: {why}"));
+            let file = fs::File::open(&path).map_err(|error| failed(error.to_string()))?;
+            let mut text = Vec::new();
+            file.take(CERTIFICATES)
+                .read_to_end(&mut text)
+                .map_err(|error| failed(error.to_string()))?;
+            let certificates = parse_pem(&text).filter_map(|item| match item {
+                Ok(PemItem::Certificate(one)) => Some(one),
+                _ => None,
+            });
+            let certificates: Vec<_> = certificates.collect();
+            if certificates.is_empty() {
+                return Err(failed("expected certificates in PEM format".to_owned()));
+            }
+            tls = tls.root_certs(RootCerts::new_with_certs(&certificates));
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .tls_config(tls.build())
+            .user_agent(concat!("offload/", env!("CARGO_PKG_VERSION")))
+            .accept_encoding("identity")
+            .max_response_header_size(HEADERS)
+            .timeout_resolve(wait)
+            .timeout_connect(wait)
+            .timeout_send_request(wait)
+            .timeout_recv_response(wait)
+            .timeout_per_read(wait)
+            .build();
+        Ok(Session {
+            agent: config.new_agent(),
+            limits: *limits,
+            started: Instant::now(),
+            requests: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+        })
+    }
+
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Asks for a range, and follows redirects. Returns the place of the answer as well.
+    pub(crate) fn request(
+        &self,
+        asked: &Url,
+        range: &Range<u64>,
+    ) -> Result<(Url, Response<Body>), Fault> {
+        let mut place = asked.clone();
+        for _ in 0..=REDIRECTS {
+            self.check_time()?;
+            let limit = self.limits.requests;
+            if self.requests.fetch_add(1, Ordering::Relaxed) >= limit {
+                return Err(Fault::last(format!("needs more than the limit of {limit} requests")));
+            }
+            let last = range.end - 1;
+            let request = self
+                .agent
+                .get(place.uri())
+                .header("Range", format!("bytes={}-{last}", range.start));
+            let response = request.call().map_err(|error| self.fault(&error).at(&place, asked))?;
+            if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+                return Ok((place, response));
+            }
+            let refused = |why: String| Fault::last(format!("redirect: {why}")).at(&place, asked);
+            let location = header(&response, &http::header::LOCATION)
+                .ok_or_else(|| refused("without Location".to_owned()))?;
+            place = place.redirected(location).map_err(refused)?;
+        }
+        Err(Fault::last(format!("more than {REDIRECTS} redirects").to_owned()))
+    }
+
+    /// Waits before another attempt.
+    pub(crate) fn pause(failures: u32) {
+        thread::sleep(PAUSE * failures);
+    }
+
+    /// Fails if this number of bytes exceeds the limit.
+    pub(crate) fn check_size(&self, bytes: u64) -> Result<(), Fault> {
+        let limit = self.limits.bytes;
+        if bytes <= limit {
+            return Ok(());
+        }
+        Err(Fault::last(format!(
+            "needs {bytes} bytes or more: exceeds the limit of {limit} bytes (--max-input)"
+        )))
+    }
+
+    fn check_time(&self) -> Result<(), Fault> {
+        let limit = self.limits.time;
+        if self.started.elapsed() <= limit {
+            return Ok(());
+        }
+        Err(Fault::last(format!("exceeds the limit of {} seconds", limit.as_secs())))
+    }
+
+    fn fault(&self, error: &Error) -> Fault {
+        match error {
+            Error::Timeout(_) => {
+                Fault::again(format!("no answer within {} seconds", self.limits.wait.as_secs_f32()))
+            }
+            Error::HostNotFound => Fault::last("host not found"),
+            Error::ConnectionFailed => Fault::again("connection failed"),
+            Error::Io(error) => Fault::again(plain(error)),
+            error => Fault::last(error.to_string()),
+        }
+    }
+}
+
+/// Returns the system's message without the number of the error.
+fn plain(error: &io::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(at) = text.find(" (os error ") {
+        text.truncate(at);
+    }
+    text
+}
+
+pub(crate) fn header<'r>(response: &'r Response<Body>, name: &http::HeaderName) -> Option<&'r str> {
+    // One that is not text is not one that is understood.
+    response.headers().get(name).map(|value| value.to_str().unwrap_or("?"))
+}
+
+/// Returns the head of an answer.
+pub(crate) fn answer(response: &Response<Body>) -> Answer<'_> {
+    use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED};
+    let header = |name| header(response, &name);
+    Answer {
+        content_range: header(CONTENT_RANGE),
+        content_length: header(CONTENT_LENGTH),
+        content_encoding: header(CONTENT_ENCODING),
+        etag: header(ETAG),
+        last_modified: header(LAST_MODIFIED),
+        ..Answer::new(response.status().as_u16())
+    }
+}
+
+/// The contents of an answer.
+pub(crate) struct Received {
+    reader: BodyReader<'static>,
+}
+
+impl Received {
+    pub(crate) fn new(response: Response<Body>) -> Self {
+        Received { reader: response.into_body().into_reader() }
+    }
+
+    /// Reads some bytes: 0 at the end.
+    pub(crate) fn read(&mut self, session: &Session, buf: &mut [u8]) -> Result<usize, Fault> {
+        session.check_time()?;
+        loop {
+            match self.reader.read(buf) {
+                Ok(read) => {
+                    let before = session.bytes.fetch_add(read as u64, Ordering::Relaxed);
+                    session.check_size(before + read as u64)?;
+                    return Ok(read);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    let of_ureq = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
+                    return Err(match of_ureq {
+                        Some(error) => session.fault(error),
+                        None if error.kind() == io::ErrorKind::TimedOut => {
+                            session.fault(&Error::Timeout(ureq::Timeout::Global))
+                        }
+                        None => Fault::again(plain(&error)),
+                    });
+                }
+            }
+        }
+    }
+}

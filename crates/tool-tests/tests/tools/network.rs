@@ -1,0 +1,295 @@
+//! Files on servers: the same answers as of local files, in few requests, and precise errors.
+
+use std::fs;
+use std::process::Output;
+
+use samples::packages::{self, Around, Made};
+use samples::server::{Manner, Server};
+
+use crate::common::{all_data, data, new_command, stderr, stdout, tool};
+
+fn run(args: &[&str]) -> Output {
+    new_command(tool("offload")).args(args).output().unwrap()
+}
+
+/// Returns the output for a file on a server, and for the same file here, without the notes about the server and with one name.
+fn both(
+    args: &[&str],
+    name: &str,
+    bytes: &[u8],
+    manner: Manner,
+) -> [(Option<i32>, String, String); 2] {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join(name);
+    fs::write(&path, bytes).unwrap();
+    let server = Server::start(bytes.to_vec(), manner);
+    let urls = [server.url(&format!("/{name}")), path.to_str().unwrap().to_owned()];
+    urls.map(|url| {
+        let output = run(&[args, &[&url]].concat());
+        let here = |text: String| text.replace(&url, "FILE");
+        let said = here(stderr(&output));
+        let said = said
+            .lines()
+            .filter(|line| !line.contains("FILE: read "))
+            .map(|line| format!("{line}\n"));
+        (output.status.code(), here(stdout(&output)), said.collect())
+    })
+}
+
+#[test]
+fn a_file_on_a_server_gives_the_output_of_a_local_one() {
+    let mut count = 0;
+    for path in all_data() {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        // A server is not asked for the members that a thin archive names.
+        if name.contains("thin") {
+            continue;
+        }
+        let bytes = fs::read(&path).unwrap();
+        for args in [
+            &["ls", "--json", "--scan"][..],
+            &["match", "--gpu=gfx1100", "--gpu=sm_90", "--scan"],
+            &["size", "--scan"],
+            &["kernels", "--scan"],
+        ] {
+            for manner in [Manner::Right, Manner::Whole] {
+                let [there, here] = both(args, name, &bytes, manner.clone());
+                assert_eq!(there, here, "{args:?} {name} {manner:?}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 100, "{count}");
+}
+
+#[test]
+fn packages_on_a_server_give_the_output_of_local_ones() {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let members = [("foo/hip.o", &hip[..]), ("foo/x.bin", b"x"), ("foo/__init__.py", b"1\n")];
+    let tar = packages::tar(&members);
+    let kinds = [
+        ("foo.tar", tar.clone()),
+        ("foo.tar.gz", packages::gzip(&tar)),
+        ("foo.deb", packages::deb(&members, "gz", packages::gzip)),
+        ("foo.conda", packages::conda(tar.clone(), tar)),
+        ("foo.whl", packages::zip(&packages::wheel(&members), &Around::default())),
+    ];
+    for (name, bytes) in kinds {
+        for args in [&["ls"][..], &["match", "--gpu=gfx1100"], &["ls", "--tree"]] {
+            for manner in [Manner::Right, Manner::Chunked, Manner::Whole] {
+                let [there, here] = both(args, name, &bytes, manner.clone());
+                assert_eq!(there, here, "{args:?} {name} {manner:?}");
+            }
+        }
+    }
+}
+
+/// Bytes that do not compress.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_le_bytes()[6]
+    };
+    std::iter::repeat_with(next).take(len).collect()
+}
+
+/// The members of a wheel with two objects, a library of 1 MiB that is mostly zeros, and 3 MiB of text.
+fn members(stored: bool) -> Vec<Made> {
+    let [hip, cuda, library] =
+        ["hip.o", "cuda-fatbin.o", "hip-two-units.so"].map(|name| fs::read(data(name)).unwrap());
+    let (text, mut large) = (noise(1 << 20), library);
+    large.resize(1 << 20, 0);
+    let files: [(&str, &[u8]); 6] = [
+        ("foo/__init__.py", &text),
+        ("foo/hip.o", &hip),
+        ("foo/data.json", &text),
+        ("foo/lib/cuda.o", &cuda),
+        ("foo/lib/libfoo.so.1", &large),
+        ("foo/more.txt", &text),
+    ];
+    let members = packages::wheel(&files).into_iter();
+    members.map(|made| Made { method: if stored { 0 } else { 8 }, ..made }).collect()
+}
+
+/// A wheel of 1,000 members that all have the same data: an object, in the last one.
+fn hostile() -> Vec<u8> {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let made: Vec<Made> = (0..1000).map(|_| Made::new("foo/hip.o", &hip[..])).collect();
+    let all = packages::zip(&made, &Around::default());
+    let directory = all.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    let (first, mut rest) = (all[..directory].len() / 1000, all[directory..].to_vec());
+    let mut at = 0;
+    while rest[at..].starts_with(b"PK\x01\x02") {
+        // All local headers are the first one.
+        samples::put(&mut rest, at + 42, &[0; 4]);
+        let len = |at: usize| usize::from(u16::from_le_bytes([rest[at], rest[at + 1]]));
+        at += 46 + len(at + 28) + len(at + 30) + len(at + 32);
+    }
+    let end = rest.len() - 6;
+    samples::put(&mut rest, end, &(first as u32).to_le_bytes());
+    [&all[..first], &rest].concat()
+}
+
+#[test]
+fn a_question_costs_what_the_table_says() {
+    let page = include_str!("../../../../docs/performance.md");
+    let table = page.split("\n## Over the network").nth(1).unwrap().split("\n## ").next().unwrap();
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .filter(|line| line.starts_with("| ") && line.ends_with("KiB |"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    let mut library = fs::read(data("hip-two-units.so")).unwrap();
+    library.resize(65 << 20, 0);
+    let in_place = [Made { method: 0, ..Made::new("libfoo.so", &library[..]) }];
+    let files = [
+        ("foo.whl", packages::zip(&members(false), &Around::default())),
+        ("stored.whl", packages::zip(&members(true), &Around::default())),
+        ("libfoo.zip", packages::zip(&in_place, &Around::default())),
+        ("hostile.whl", hostile()),
+        ("libfoo.so", library),
+    ];
+    assert_eq!(rows.len(), files.len());
+    let mut wrong = String::new();
+    for (row, (name, bytes)) in rows.iter().zip(files) {
+        let [_, most_requests, most_bytes] = row[..] else { panic!("{row:?}") };
+        let most_bytes =
+            most_bytes.trim_end_matches(" KiB").replace(',', "").parse::<u64>().unwrap() << 10;
+        let server = Server::start(bytes, Manner::Right);
+        let output = run(&["match", "--gpu=gfx1100", &server.url(&format!("/{name}"))]);
+        let (requests, read) = (server.asked().len() as u64, server.bytes());
+        let said = format!("{row:?}: {requests} requests, {read} bytes\n{}", stderr(&output));
+        assert_eq!(output.status.code(), Some(i32::from(name == "hostile.whl")), "{said}");
+        let most_requests = most_requests.parse().unwrap();
+        let is_kept = requests <= most_requests && read <= most_bytes;
+        // Limits are near to what is measured.
+        if !is_kept || requests * 2 <= most_requests || read * 2 <= most_bytes {
+            wrong.push_str(&said);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn what_was_not_read_is_said() {
+    let mut library = fs::read(data("hip-two-units.so")).unwrap();
+    library.resize(65 << 20, 0);
+    let mut members = members(true);
+    members.push(Made { method: 0, ..Made::new("libfoo.so", library) });
+    let wheel = Server::start(packages::zip(&members, &Around::default()), Manner::Right);
+    let url = wheel.url("/a/foo.whl?signature=secret#sha256=0");
+    let output = run(&["ls", "--json", &url]);
+    let (out, said) = (stdout(&output), stderr(&output));
+    let name = wheel.url("/a/foo.whl?...");
+    let left_out =
+        "not read, by their names; 1 file not searched outside of device sections (--scan)";
+    assert!(said.contains(&format!("note: {name}: read ")) && said.contains(left_out), "{said}");
+    assert!(said.contains(" requests; "), "{said}");
+    let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let finding = &document["findings"][0];
+    let of = |field: &str| finding[field].as_str().unwrap().to_owned();
+    assert_eq!([of("code"), of("level"), of("file")], ["network/not-read", "note", &name]);
+    assert!(of("message").ends_with(left_out), "{finding}");
+    assert_eq!(document["images"][0]["file"], format!("{name}:foo/hip.o"));
+    assert!(!out.contains("secret") && !said.contains("secret"));
+    // The server gets it.
+    assert!(wheel.asked().iter().all(|(path, _)| path == "/a/foo.whl?signature=secret"));
+    let whole = Server::start(fs::read(data("hip.o")).unwrap(), Manner::Whole);
+    let said = stderr(&run(&["ls", &whole.url("/hip.o")]));
+    assert!(said.contains("in 1 request: the server has no ranges\n"), "{said}");
+}
+
+#[test]
+fn several_urls_and_files_are_listed_in_order() {
+    let server = Server::start(fs::read(data("hip.o")).unwrap(), Manner::Right);
+    let gone = Server::start(Vec::new(), Manner::Status(404));
+    let [a, b, gone] = [server.url("/a"), server.url("/b"), gone.url("/gone?key")];
+    let file = data("host.o").to_str().unwrap().to_owned();
+    let output = run(&["ls", "-l", "--threads=4", &b, &gone, &file, &a]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(stdout(&output), format!("{b}\n{a}\n"));
+    let gone = gone.replace("?key", "?...");
+    let error = format!("{gone}: status 404 (not found): expected 206 or 200\n");
+    assert!(stderr(&output).contains(&error), "{}", stderr(&output));
+}
+
+#[test]
+fn a_server_that_lies_is_an_error() {
+    // A library that is longer than what is read at first.
+    let mut library = fs::read(data("hip-two-units.so")).unwrap();
+    library.resize(1 << 20, 0);
+    for manner in [
+        Manner::ChunkedMore,
+        Manner::Status(500),
+        Manner::ContentRange("bytes 0-1/1048576".to_owned()),
+        Manner::FirstRange("bytes 0-16383/9223372036854775807".to_owned()),
+        Manner::Header("Content-Encoding: gzip".to_owned()),
+        Manner::EndsEarly,
+        Manner::WholeEndsEarly,
+        Manner::Changes,
+        Manner::Grows,
+        Manner::WholeLater,
+        Manner::Redirects("ftp://example.com/".to_owned()),
+        Manner::Noise,
+    ] {
+        for command in ["ls", "match --gpu=gfx1100", "size", "kernels"] {
+            let server = Server::start(library.clone(), manner.clone());
+            let url = server.url("/libfoo.so");
+            let args: Vec<&str> = command.split(' ').chain([&*url]).collect();
+            let output = run(&args);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(1), "{manner:?} {command}: {said}");
+            assert!(said.starts_with(&format!("offload: error: {url}: ")), "{manner:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn urls_that_are_refused() {
+    for (url, name, why) in [
+        ("s3://bucket/foo.whl", "s3://...", "URL with the scheme s3: expected http or https"),
+        (
+            "https://me:secret@example.com/foo.whl",
+            "https://...",
+            "URL with a user name or a password: expected none",
+        ),
+        ("file:///etc/passwd", "file://...", "not a URL"),
+    ] {
+        let output = run(&["ls", url]);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.starts_with(&format!("offload: error: {name}: ")), "{said}");
+        assert!(said.contains(why) && !said.contains("secret"), "{said}");
+    }
+}
+
+#[test]
+fn commands_that_read_no_urls_say_so() {
+    let server = Server::start(fs::read(data("hip.o")).unwrap(), Manner::Right);
+    let url = server.url("/hip.o");
+    let place = tempfile::tempdir().unwrap();
+    for command in [
+        "extract",
+        "verify",
+        "diff hip.o",
+        "report -o out.html",
+        "thin -o out.o --keep gfx1100",
+        "compress -o out.o",
+        "decompress -o out.o",
+        "shrink --gpu gfx1100 -o out",
+        "remove -o out.o --id gfx1100",
+        "unbundle gfx1100=out",
+        "split --group g -o out",
+    ] {
+        let mut args: Vec<&str> = command.split(' ').collect();
+        args.insert(if command.starts_with("diff") { 2 } else { 1 }, &url);
+        let mut command = new_command(tool("offload"));
+        fs::copy(data("hip.o"), place.path().join("hip.o")).unwrap();
+        let output = command.args(&args).current_dir(place.path()).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {said}");
+        assert!(said.contains("is a URL: expected a file; download it first"), "{args:?}: {said}");
+    }
+    assert_eq!(server.asked(), []);
+}
