@@ -1,19 +1,19 @@
 //! `offload.match`.
 
 use std::io;
-use std::slice;
 use std::sync::Arc;
 
 use device_select::{Device, FileSet, Support};
 use pyo3::prelude::*;
 use serde_json::Value;
-use tool_answers::matching::{File, Matcher, Question, Read, Reporter, SOUGHT, SplitAnswer, Walk};
+use tool_answers::matching::{File, Matcher, Question, Read, Reporter, SOUGHT, SplitAnswer};
 use tool_answers::suggest;
 use tool_inputs::complaint::Complaint;
-use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::inputs::Input;
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
 use tool_inputs::split_library::Host;
+use tool_inputs::units::Walk;
 use tool_kit::document::OfFile;
 use tool_kit::{input, report};
 
@@ -203,7 +203,7 @@ fn ask(
     let name = gpu.name();
     let question = Question { gpus: vec![gpu], kinds: &[], check, is_strict: false, limits };
     let (done, messages) = report::collected(|| {
-        let inputs = Inputs::find(slice::from_ref(&source.path)).seeking(SOUGHT);
+        let inputs = source.inputs().seeking(SOUGHT);
         let collecting = Collecting { question: Some(&question), ..Collecting::default() };
         let mut matcher = Matcher::new(&question, &inputs, collecting);
         let read = |file: &Input, threads| {
@@ -254,7 +254,8 @@ pub(crate) fn match_(
     let (source, limits) = (Source::of(source)?, limits(threads)?);
     let of_thread = Arc::clone(&source);
     let answer = wait_for(py, move |cancel| ask(&of_thread, gpu, check, &limits, cancel))?;
-    let answer = answer.map_err(|error| Finding::of_io(&source.name, &error).to_exception(py))?;
+    let answer = answer
+        .map_err(|error| source.finding(Finding::of_io(&source.name, &error)).to_exception(py))?;
     // A question about something that is not there, or not understood at all, has no answer.
     match answer.findings.iter().find(|one| is_obstacle(one)) {
         Some(finding) if answer.verdicts.is_empty() => {

@@ -86,7 +86,7 @@ impl Image {
 
     #[getter]
     fn member(&self) -> Option<&str> {
-        look::place_in(&self.source.path, &self.found.file.name)
+        self.source.place_of(&self.found.file.name)
     }
 
     #[getter]
@@ -446,7 +446,7 @@ pub(crate) fn images(
     let events = Events::start(2, move |hand, cancel| {
         let (source, asked) = of_thread;
         if let Err(error) = look::look(&source, &asked, cancel, &mut |event| hand.give(event)) {
-            let _ = hand.give(Event::Finding(Finding::of_io(&source.name, &error)));
+            let _ = hand.give(Event::Finding(source.finding(Finding::of_io(&source.name, &error))));
         }
     })?;
     let state =

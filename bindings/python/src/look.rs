@@ -11,6 +11,7 @@ use tool_answers::listing::{Listed, Question, Sink};
 use tool_answers::row::Row;
 use tool_inputs::complaint::{self, Complaint};
 use tool_inputs::inputs::{Input, Inputs};
+use tool_inputs::online::Network;
 use tool_inputs::package::HEADS;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
@@ -59,9 +60,11 @@ pub(crate) enum Event {
 pub(crate) type Take<'t> = dyn FnMut(Event) -> io::Result<()> + 't;
 
 impl OfFile {
-    fn new(file: &Input) -> Self {
+    fn new(source: &Source, file: &Input) -> Self {
         let name = file.name().to_owned();
         let argument = match name.split_once(" -> ") {
+            // A member of a package on a server is found by its name.
+            _ if source.is_url() => source.path.clone(),
             // The library leads to its kernel packs.
             Some((library, _)) if file.is_pack_of_library() => PathBuf::from(library),
             _ if file.is_in_package() => {
@@ -88,11 +91,11 @@ pub(crate) fn look(
         event => take(event),
     };
     let (looked, messages) = report::collected(|| {
-        let inputs = Inputs::find(slice::from_ref(&source.path));
+        let inputs = source.inputs();
         let limits = &asked.question.limits;
         let reads = asked.kernels || asked.question.hash;
         let keep = if reads { Keep::All } else { HEADS };
-        let work = |file: &Input, threads| list(asked, cancel, file, threads);
+        let work = |file: &Input, threads| list(asked, cancel, (source, file), threads);
         inputs.look((limits, keep), "listing", work, |file, (found, listed)| {
             let Listed { images, passed, complaints, summary } = listed;
             if let Some(seen) = file.passed_over(images > 0, &summary) {
@@ -131,8 +134,13 @@ pub(crate) fn look(
 }
 
 /// Lists the images of a file.
-fn list(asked: &Asked, cancel: &Cancel, file: &Input, threads: Threads) -> (Vec<Found>, Listed) {
-    let of = Arc::new(OfFile::new(file));
+fn list(
+    asked: &Asked,
+    cancel: &Cancel,
+    (source, file): (&Source, &Input),
+    threads: Threads,
+) -> (Vec<Found>, Listed) {
+    let of = Arc::new(OfFile::new(source, file));
     let (found, faults) = (Vec::new(), Vec::new());
     let mut collecting = Collecting { asked, cancel, of, found, faults };
     let mut listed = asked.question.list(file, threads, &mut collecting);
@@ -179,7 +187,7 @@ pub(crate) fn again(
     let again = Mutex::new(Again { wanted: image, cancel, each: &mut each, result: None });
     let (looked, messages) = report::collected(|| {
         let limits = asked.question.limits.clone();
-        let inputs = Inputs::find(slice::from_ref(&file.argument));
+        let inputs = Inputs::find_online(slice::from_ref(&file.argument), Network::default());
         let options = limits.options();
         let work = |input: &Input, threads| {
             let mut again = again.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,24 +1,30 @@
-//! The files that programs name: paths, bytes, open files.
+//! The files that programs name: paths, URLs, bytes, open files.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::slice;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
 use tempfile::NamedTempFile;
+use tool_inputs::inputs::Inputs;
+use tool_inputs::online::Network;
+use tool_kit::remote::is_url;
+use tool_network::Url;
 
 use crate::fault::Finding;
+use crate::look::place_in;
 
 /// A file, a package or a directory.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// The path of the file, or of a copy.
+    /// The path of the file, or of a copy; the URL of a file on a server.
     pub(crate) path: PathBuf,
-    /// The name that the program gave.
+    /// The name that the program gave; a URL without its query, which may be a secret.
     pub(crate) name: String,
     /// The copy of what has no path. It goes when this is dropped.
     copy: Option<NamedTempFile>,
@@ -43,7 +49,7 @@ impl Source {
     pub(crate) fn of(argument: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         if let Ok(text) = argument.cast::<PyString>() {
             let text = text.to_string_lossy();
-            if is_url(&text) {
+            if is_url(Path::new(&*text)) {
                 return Self::of_url(argument.py(), &text);
             }
         }
@@ -73,10 +79,12 @@ impl Source {
         Ok(Arc::new(Source { path, name, copy: None, process: process::id() }))
     }
 
-    /// Returns the source at a URL. Reading over the network is to be plugged in here.
+    /// Returns the source at a URL. Nothing is asked for yet.
     fn of_url(py: Python<'_>, url: &str) -> PyResult<Arc<Self>> {
-        let text = "this build does not read over the network: download the file";
-        Err(Finding::error("file/url", url, text).to_exception(py))
+        let shown = Url::parse(url)
+            .map_err(|text| Finding::error("file/url", "", text).to_exception(py))?;
+        let (path, name) = (PathBuf::from(url), shown.to_string());
+        Ok(Arc::new(Source { path, name, copy: None, process: process::id() }))
     }
 
     fn of_bytes(bytes: &[u8]) -> PyResult<Arc<Self>> {
@@ -114,6 +122,21 @@ impl Source {
         })
     }
 
+    /// Returns whether it is on a server.
+    pub(crate) fn is_url(&self) -> bool {
+        is_url(&self.path)
+    }
+
+    /// Returns the files that it names.
+    pub(crate) fn inputs(&self) -> Inputs {
+        Inputs::find_online(slice::from_ref(&self.path), Network::default())
+    }
+
+    /// Returns the place of a file in it: a path in a directory, or a member of a package; `None` for the source itself.
+    pub(crate) fn place_of<'n>(&self, name: &'n str) -> Option<&'n str> {
+        place_in(if self.is_url() { Path::new(&self.name) } else { &self.path }, name)
+    }
+
     /// Returns a text in which a copy has the name that the program gave.
     pub(crate) fn shown(&self, text: &str) -> String {
         match self.copy {
@@ -122,8 +145,11 @@ impl Source {
         }
     }
 
-    /// Returns the same finding, in which a copy has the name that the program gave.
-    pub(crate) fn finding(&self, finding: Finding) -> Finding {
+    /// Returns the same finding, in which a copy has the name that the program gave. An error of a server has a code of its own.
+    pub(crate) fn finding(&self, mut finding: Finding) -> Finding {
+        if self.is_url() && finding.code == "file/error" {
+            finding = Finding { code: "file/url".into(), errno: None, ..finding };
+        }
         let (file, message) = (self.shown(&finding.file), self.shown(&finding.message));
         Finding { file, message, ..finding }
     }
@@ -143,10 +169,4 @@ pub(crate) fn check(path: &Path) -> PyResult<()> {
         _ => return Ok(()),
     };
     Err(PyValueError::new_err(fault))
-}
-
-/// Returns whether a text is a URL that could be read.
-fn is_url(text: &str) -> bool {
-    let scheme = text.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
-    scheme.is_some_and(|scheme| scheme == "http" || scheme == "https")
 }

@@ -37,6 +37,10 @@ const BATCH: usize = 4096;
 pub(crate) struct SourceResult {
     /// The source, as it was given.
     source: String,
+    /// The name of the package, of the name of a wheel.
+    package: Option<String>,
+    /// Its version.
+    version: Option<String>,
     /// The number of images.
     images: u64,
     /// Errors, warnings, notes.
@@ -147,7 +151,11 @@ impl Scan {
             events,
             thread: thread::current().id(),
             looked: Instant::now(),
-            current: (0, OfSource::default(), SourceResult::new(&settings, 0)),
+            current: (
+                0,
+                OfSource::default(),
+                SourceResult::new(&settings, 0, &OfSource::default()),
+            ),
             settings,
             results,
             is_over: false,
@@ -197,7 +205,9 @@ impl Settings {
         let looked = look::look(source, asked, cancel, &mut |event| take(Told::Event(event)));
         if let Err(error) = looked {
             cancel.check()?;
-            take(Told::Event(Event::Finding(Finding::of_io(&source.name, &error))))?;
+            take(Told::Event(Event::Finding(
+                source.finding(Finding::of_io(&source.name, &error)),
+            )))?;
         }
         Ok(())
     }
@@ -221,7 +231,12 @@ impl Told {
 impl OfSource {
     fn of(source: &Source, has_hash: bool, cancel: &Cancel) -> io::Result<Self> {
         let name = Path::new(&source.name).file_name().map(|name| name.to_string_lossy());
-        let name = name.and_then(|name| WheelName::parse(&name).ok());
+        let name = name.and_then(|name| {
+            // A URL may have a query, and local versions are escaped in it.
+            let path =
+                name.split('?').next().filter(|_| source.is_url()).map(|it| it.replace("%2B", "+"));
+            WheelName::parse(&path.unwrap_or(name.into_owned())).ok()
+        });
         let package = name.as_ref().map(|name| name.name().to_owned());
         let version = name.as_ref().map(|name| name.version().to_owned());
         let sha256 = if has_hash { sha256(source, cancel)? } else { None };
@@ -249,10 +264,11 @@ fn sha256(source: &Source, cancel: &Cancel) -> io::Result<Option<String>> {
 }
 
 impl SourceResult {
-    fn new(settings: &Settings, number: usize) -> Self {
+    fn new(settings: &Settings, number: usize, facts: &OfSource) -> Self {
         let source =
             settings.sources.get(number).map_or_else(String::new, |source| source.name.clone());
-        SourceResult { source, images: 0, findings: Vec::new() }
+        let OfSource { package, version, .. } = facts.clone();
+        SourceResult { source, package, version, images: 0, findings: Vec::new() }
     }
 }
 
@@ -295,7 +311,8 @@ impl Reader {
     fn take(&mut self, step: Step, rows: &mut Rows) -> Result<(), ArrowError> {
         match step {
             Step::Facts(number, facts) => {
-                self.current = (number, facts, SourceResult::new(&self.settings, number));
+                let result = SourceResult::new(&self.settings, number, &facts);
+                self.current = (number, facts, result);
             }
             Step::Look(number, Event::Images(found)) => {
                 let Some(source) = self.settings.sources.get(number) else { return Ok(()) };
@@ -428,7 +445,7 @@ impl Rows {
             facts.package.as_deref(),
             facts.version.as_deref(),
             facts.sha256.as_deref(),
-            look::place_in(&source.path, &found.file.name),
+            source.place_of(&found.file.name),
             Some(info.container().as_str()),
             Some(&found.row.path()),
             target.kind().map(OffloadKind::as_str),

@@ -122,8 +122,9 @@ def test_errors_have_classes_and_places(hip: Path, tmp_path: Path) -> None:
         offload.images(hip, on_error="ignore")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="expected a path"):
         offload.images(3)  # type: ignore[arg-type]
-    with pytest.raises(offload.UrlError, match="network"):
-        offload.images("https://example.com/foo.whl")
+    for url, fault in (("s3://bucket/foo.whl", "scheme s3"), ("https://me@example.com/", "user name"), ("http://", "URL")):
+        with pytest.raises(offload.UrlError, match=fault):
+            offload.images(url)
     for name in ("", "a\0b"):
         with pytest.raises(ValueError, match="expected a path"):
             offload.images(name)
