@@ -207,7 +207,7 @@ fn ask(
         let collecting = Collecting { question: Some(&question), ..Collecting::default() };
         let mut matcher = Matcher::new(&question, &inputs, collecting);
         let read = |file: &Input, threads| {
-            Read::of(&question, file, |file| Walk::through(&question, file, threads))
+            Read::of(&question, file, |file| Walk::through(file, (check, limits), threads))
         };
         let looked = inputs.look((limits, HEADS), "matching", read, |input, read| {
             cancel.check()?;
