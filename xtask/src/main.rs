@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod bindings;
 mod ci;
 mod dist;
 mod files;
@@ -76,6 +77,8 @@ const STEPS: &[Step] = &[
     ("images", Nightly, "container images thinned, read independently", published::images),
     ("bytes", Nightly, "accounts of bytes beside cubloaty", published::bytes),
     ("report", Nightly, "the pages of `offload report`, in Chromium", published::report),
+    ("bindings_c", Nightly, "the C library, its header, programs that use it", bindings::c),
+    ("bindings_web", Nightly, "the page for the browser, in Chromium", bindings::web),
     ("kernels", Nightly, "kernels beside llvm-readobj and spirv-dis", published::kernels),
     ("nvidia", Nightly, "fatbinaries and edited files beside NVIDIA's tools", published::nvidia),
     (
@@ -107,6 +110,7 @@ const PROGRAMS: &[Program] = &[
         "installs programs, manual pages, completions",
         install::run,
     ),
+    ("install-c", "PREFIX BUILT", "installs the built C library", bindings::install_c),
     ("llvm-lit", "[--release 23] [NAME...]", "runs LLVM's own tests of our tools", lit::run),
     ("llvm-unpacked", "VERSION [DIRECTORY]", "fetches LLVM 23 or 24", unpacked::run),
     ("miri", "[--target TRIPLE] [CRATE...]", "runs tests under Miri", miri::run),
@@ -121,6 +125,7 @@ const PROGRAMS: &[Program] = &[
         windows::run,
     ),
     ("trees", "[--check]", "writes the dependencies into the READMEs", trees::run),
+    ("web-page", "PAGE", "writes the page for the browser", bindings::page),
 ];
 
 fn main() -> ExitCode {

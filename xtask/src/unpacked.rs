@@ -38,17 +38,12 @@ pub(crate) fn fetch(version: &str, place: &Path) -> Result {
     if has(&program) {
         return Ok(());
     }
-    let mirror = mirror()?;
-    if !has("patchelf") {
-        return lacks("no patchelf");
-    }
-    clear(place)?;
-    if download(place, &mirror, version, suite).is_err() {
-        clear(place)?;
-        return lacks(&format!("the packages of LLVM {version} cannot be had from the mirror"));
-    }
-    unpack(place)?;
-    patch(place, version)?;
+    unpacked(place, &packages(version, suite), &format!("LLVM {version}"))?;
+    patch(
+        place,
+        &[&format!("usr/lib/llvm-{version}/bin")],
+        &format!("usr/lib/llvm-{version}/lib"),
+    )?;
     let programs = format!("root/usr/lib/llvm-{version}/bin");
     process::run(command("ln -s").arg(programs).arg(place.join("bin")))?;
     if process::run(Command::new(&program).arg("--version")).is_err() {
@@ -56,6 +51,37 @@ pub(crate) fn fetch(version: &str, place: &Path) -> Result {
         return lacks(&format!("the packages of LLVM {version} do not run here"));
     }
     Ok(())
+}
+
+/// Fetches a compiler of Rust with LLVM 22 into a directory unless it is there: `root/usr/bin/rustc`.
+pub(crate) fn fetch_rust(place: &Path, names: &str) -> Result {
+    let program = place.join("root/usr/bin/rustc");
+    if has(&program) {
+        return Ok(());
+    }
+    let of_sid = |name| format!("{name}/sid");
+    let names: Vec<_> = names.split(' ').chain(LIBRARIES.split(' ')).map(of_sid).collect();
+    unpacked(place, &names, "Rust")?;
+    patch(place, &["usr/bin", "usr/lib/llvm-22/bin"], "usr/lib/llvm-22/lib")?;
+    if process::run(Command::new(&program).arg("--version")).is_err() {
+        clear(place)?;
+        return lacks("the packages of Rust do not run here");
+    }
+    Ok(())
+}
+
+/// Fetches packages into a directory, and unpacks them.
+fn unpacked(place: &Path, packages: &[String], what: &str) -> Result {
+    let mirror = mirror()?;
+    if !has("patchelf") {
+        return lacks("no patchelf");
+    }
+    clear(place)?;
+    if download(place, &mirror, packages).is_err() {
+        clear(place)?;
+        return lacks(&format!("the packages of {what} cannot be had from the mirror"));
+    }
+    unpack(place)
 }
 
 fn lacks<T>(what: &str) -> Result<T> {
@@ -81,7 +107,7 @@ fn clear(place: &Path) -> Result {
 }
 
 /// Downloads the packages into `deb`, with lists of apt's own in `apt`.
-fn download(place: &Path, mirror: &str, version: &str, suite: &str) -> Result {
+fn download(place: &Path, mirror: &str, packages: &[String]) -> Result {
     let apt = place.join("apt");
     for directory in ["apt/lists/partial", "apt/cache/archives/partial", "deb", "root"] {
         fs::create_dir_all(place.join(directory))?;
@@ -93,12 +119,7 @@ fn download(place: &Path, mirror: &str, version: &str, suite: &str) -> Result {
     fs::write(apt.join("sources.list"), source("sid") + &source("experimental"))?;
     fs::write(apt.join("status"), "")?;
     process::run(with_lists(&apt).arg("update"))?;
-    process::run(
-        with_lists(&apt)
-            .arg("download")
-            .args(packages(version, suite))
-            .current_dir(place.join("deb")),
-    )
+    process::run(with_lists(&apt).arg("download").args(packages).current_dir(place.join("deb")))
 }
 
 fn with_lists(apt: &Path) -> Command {
@@ -144,13 +165,12 @@ fn unpack(place: &Path) -> Result {
     process::run(command("rm -r").arg(place.join("deb")).arg(place.join("apt")))
 }
 
-/// Gives programs and libraries the loader and the libraries beside them.
-fn patch(place: &Path, version: &str) -> Result {
+/// Gives programs and libraries the loader and the libraries beside them, and a directory of more libraries.
+fn patch(place: &Path, programs: &[&str], more: &str) -> Result {
     let root = place.join("root");
     let triple = read(command("gcc -print-multiarch").stderr(Stdio::null()));
     let library =
         root.join("usr/lib").join(triple.as_deref().unwrap_or("x86_64-linux-gnu").trim_end());
-    let llvm = root.join(format!("usr/lib/llvm-{version}"));
     for file in files::of(&library)? {
         // A library with a path of its own is not searched in the program's path.
         let own = || {
@@ -165,8 +185,12 @@ fn patch(place: &Path, version: &str) -> Result {
             process::run(command("patchelf --force-rpath --set-rpath").arg(&library).arg(&file))?;
         }
     }
-    let path = format!("{}:{}", library.display(), llvm.join("lib").display());
-    for file in files::of(&llvm.join("bin"))? {
+    let path = format!("{}:{}", library.display(), root.join(more).display());
+    let mut all = Vec::new();
+    for directory in programs {
+        all.extend(files::of(&root.join(directory))?);
+    }
+    for file in all {
         // Not scripts, nor other names of programs.
         let has_loader =
             || succeeds(command("patchelf --print-interpreter").arg(&file).stdout(Stdio::null()));

@@ -44,7 +44,7 @@ mod tries;
 pub use data::{Gpu, Node, NodeKind, Note, Thin};
 pub use file::File;
 pub use fold::{MOST_OF_NAME, MOST_ROWS};
-pub use page::write_page;
+pub use page::{Front, write_front, write_page};
 pub use quote::Shell;
 pub use report::{MOST_NOTES, Report};
 pub use thin::{MOST_CHOICES, choices};

@@ -1,5 +1,6 @@
 //! The page: one file, which loads nothing.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use sha2::{Digest, Sha256};
@@ -27,13 +28,61 @@ pub fn write_page(out: &mut impl Write) -> io::Result<()> {
     write(out, "null")
 }
 
+/// A part before the report: a page for a program that makes the data in the browser.
+///
+/// Exhaustive: a page needs all of them.
+#[derive(Clone, Copy)]
+pub struct Front<'a> {
+    /// The title of the page.
+    pub title: &'a str,
+    /// HTML before the report.
+    pub body: &'a str,
+    /// Its style, after the style of the report.
+    pub style: &'a str,
+    /// Its script, after the script of the report, in a function of its own.
+    pub script: &'a str,
+    /// A WebAssembly module, compressed with gzip: the text of the element `module` in base64.
+    pub module: &'a [u8],
+}
+
+impl fmt::Debug for Front<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = f.debug_struct("Front");
+        fields
+            .field("title", &self.title)
+            .field("module", &self.module.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Writes the page with a front, without data. Its policy permits it to run WebAssembly and workers of its own, and forbids
+/// connections.
+///
+/// # Errors
+///
+/// An error of writing.
+pub fn write_front(out: &mut impl Write, front: &Front<'_>) -> io::Result<()> {
+    write_parts(out, "null", Some(front))
+}
+
 /// Writes the page with data in JSON.
 pub(crate) fn write(out: &mut impl Write, data: &str) -> io::Result<()> {
-    let script = format!("\"use strict\";\n(() => {{\n{}}})();\n", SCRIPTS.concat());
+    write_parts(out, data, None)
+}
+
+fn write_parts(out: &mut impl Write, data: &str, front: Option<&Front<'_>>) -> io::Result<()> {
+    let function = |script: &str| format!("\"use strict\";\n(() => {{\n{script}}})();\n");
+    let script = function(&SCRIPTS.concat());
+    let more = front.map(|front| function(front.script));
+    let style = [STYLE, front.map_or("", |front| front.style)].concat();
     let policy = format!(
-        "default-src 'none'; style-src '{}'; script-src '{}'; img-src data:; base-uri 'none'; form-action 'none'",
-        hash(STYLE),
-        hash(&script)
+        "default-src 'none'; style-src '{}'; script-src '{}'{}; img-src data:; base-uri 'none'; form-action 'none'",
+        hash(&style),
+        hash(&script),
+        more.as_ref().map_or_else(String::new, |more| {
+            let own = hash(more);
+            format!(" '{own}' 'wasm-unsafe-eval'; worker-src blob:; connect-src 'none'")
+        })
     );
     let mut rest = PAGE;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -41,8 +90,22 @@ pub(crate) fn write(out: &mut impl Write, data: &str) -> io::Result<()> {
         out.write_all(before.as_bytes())?;
         match name {
             "policy" => out.write_all(policy.as_bytes())?,
-            "style" => out.write_all(STYLE.as_bytes())?,
+            "title" => {
+                out.write_all(front.map_or("Where the bytes go", |front| front.title).as_bytes())?;
+            }
+            "style" => out.write_all(style.as_bytes())?,
             "script" => out.write_all(script.as_bytes())?,
+            "front" => out.write_all(front.map_or("", |front| front.body).as_bytes())?,
+            "module" => {
+                if let Some((front, more)) = front.zip(more.as_ref()) {
+                    let module = base64(front.module);
+                    writeln!(
+                        out,
+                        "<script type=\"application/wasm\" id=\"module\">{module}</script>"
+                    )?;
+                    writeln!(out, "<script>{more}</script>")?;
+                }
+            }
             _ => write_data(out, data)?,
         }
         rest = after;

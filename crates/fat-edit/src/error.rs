@@ -210,7 +210,6 @@ impl Problem {
     }
 
     /// Creates the error of a kernel pack, or of what would be made of its code objects.
-    #[cfg(any(feature = "ruzstd", feature = "zstd"))]
     #[cold]
     pub(crate) fn of_pack(error: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Damaged, error.to_string())

@@ -214,6 +214,10 @@ impl Recipe {
 
     /// Returns the compressed bundles that it needs, each with its form, its size, and its contents. `place` is as for
     /// [`plan`](Self::plan).
+    #[cfg_attr(
+        not(any(feature = "ruzstd", feature = "zstd")),
+        allow(dead_code, reason = "only kernel packs need them, which are compressed with zstd")
+    )]
     pub(crate) fn bundles(
         &self,
         mut place: impl FnMut(u64, &str) -> Option<(usize, u64)>,

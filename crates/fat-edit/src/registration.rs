@@ -54,9 +54,7 @@ impl Registrable {
         let window = 0..source.len();
         let (wrappers, error) = match registered(&mut source, &window, format) {
             Ok(wrappers) => (wrappers, None),
-            Err(error) if error.kind() == object_edit::ErrorKind::Read => {
-                return Err(io::Error::other(error.to_string()));
-            }
+            Err(error) if error.kind() == object_edit::ErrorKind::Read => return Err(error.into()),
             Err(error) => (Vec::new(), Some(error.to_string())),
         };
         containers.sort_by_key(|one| one.at);

@@ -2,7 +2,8 @@
 
 use std::io;
 
-use fat_object::{ErrorKind, Severity, Summary};
+pub use device_files::finding_code as code;
+use fat_object::{Severity, Summary};
 use offload_check::Violation;
 use tool_kit::document::{About, Document};
 use tool_kit::finding::{Finding, Level};
@@ -115,25 +116,6 @@ impl Complaint {
             Severity::Warning => warning(&self.message()),
             Severity::Error => error(&self.message()),
         }
-    }
-}
-
-/// Returns the code of findings of a kind.
-pub fn code(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::HostFile => "verify/host-file",
-        ErrorKind::Archive => "verify/archive",
-        ErrorKind::ThinMember | ErrorKind::ThinMemberSize => "verify/thin-member",
-        ErrorKind::Image => "verify/image",
-        ErrorKind::UnknownContents => "verify/unknown-contents",
-        ErrorKind::TrailingData => "verify/trailing-data",
-        ErrorKind::Composition => "verify/composition",
-        ErrorKind::Disagreement => "verify/disagreement",
-        ErrorKind::RepeatedKey => "verify/repeated-key",
-        ErrorKind::Limit | ErrorKind::Names => "verify/limit",
-        ErrorKind::NotRead => "file/unknown",
-        ErrorKind::Io => "file/error",
-        _ => "verify/malformed",
     }
 }
 

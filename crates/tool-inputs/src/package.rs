@@ -6,7 +6,9 @@ use std::num::NonZeroUsize;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use fat_object::{FileFormat, is_scanned};
+pub use device_files::HEAD;
+use device_files::{Reading, is_looked_into};
+use fat_object::FileFormat;
 use gpu_packages::{
     Codec, Error, Finding, Member, MemberPath, Options, PackageForm, PackageKind, Verified,
     Visitor, Zip, ZipWalker, sniff, verify_with, walk,
@@ -18,9 +20,6 @@ use tool_kit::budget::{Account, Budget};
 use tool_kit::opened::Opened;
 use tool_kit::parallel;
 use tool_kit::store::{Gaps, Keep, Store};
-
-/// The number of first bytes by which a file is known as a package, and a member as a file that a walk would read.
-pub const HEAD: usize = 512;
 
 /// The headers of images in members are kept, and nothing else of them.
 pub const HEADS: Keep<'static> = Keep::Needed(&Images(&|_| false));
@@ -302,41 +301,18 @@ pub(crate) fn store(
     keep: Keep<'_>,
     held: &mut Account<'_>,
 ) -> io::Result<Option<Store>> {
-    /// The bytes that are kept of a member that is only named.
-    const NAMED: u64 = 64 << 10;
     let mut head = Vec::new();
     contents.take(HEAD as u64).read_to_end(&mut head)?;
     let is_there = |place: &Range<u64>| {
         place.end <= package.len() && remote::is_read_in_place(package, member)
     };
     let place = member.place().filter(is_there).filter(|_| !matches!(keep, Keep::File));
-    let format = FileFormat::sniff(&head);
-    if let Some(place) = place.filter(|_| is_read(format, &head) || format.may_hold_unread_code()) {
-        return Ok(Some(Store::within(Arc::clone(package), place)));
+    match (Reading::of(member, &head, place.is_some()), place) {
+        (Reading::Whole, Some(place)) => Ok(Some(Store::within(Arc::clone(package), place))),
+        (Reading::Whole, None) => Store::read(&head, contents, keep, held).map(Some),
+        (Reading::Start, _) => {
+            Store::read(&head, &mut contents.take(Reading::START), Keep::All, held).map(Some)
+        }
+        (Reading::Nothing, _) => Ok(None),
     }
-    let is_scanned = format == FileFormat::Unknown && is_read(format, &head);
-    if is_read(format, &head) && !(is_scanned && member.size() > MOST_SCANNED) {
-        return Store::read(&head, contents, keep, held).map(Some);
-    }
-    // One that is damaged from its start is told.
-    let is_named = member.path().to_string().ends_with(".kpack");
-    if is_scanned || is_named || format.may_hold_unread_code() {
-        return Store::read(&head, &mut contents.take(NAMED), Keep::All, held).map(Some);
-    }
-    Ok(None)
-}
-
-/// The most bytes of a compressed member of no known format that is scanned.
-const MOST_SCANNED: u64 = 64 << 20;
-
-/// Returns whether a walk looks into a file of this format.
-fn is_read(format: FileFormat, head: &[u8]) -> bool {
-    format.may_hold_code() || format == FileFormat::Unknown && is_scanned(head)
-}
-
-/// Returns whether a file that starts like this is looked into where it is compressed.
-fn is_looked_into(head: &[u8]) -> bool {
-    FileFormat::sniff(head).may_hold_code()
-        || sniff(head).is_some()
-        || Codec::sniff(head) != Codec::None
 }

@@ -13,7 +13,7 @@ type Line = (&'static str, Option<&'static [&'static str]>);
 const FOR_TESTS: [&str; 3] = ["samples", "oracles", "tool-tests"];
 
 /// The floors from the ground up. A crate may be listed before it exists.
-const FLOORS: [(&str, &[Line]); 10] = [
+const FLOORS: [(&str, &[Line]); 11] = [
     ("foundation", &[("byte-parts", None), ("offload-codecs", None)]),
     (
         "ground",
@@ -70,24 +70,40 @@ const FLOORS: [(&str, &[Line]); 10] = [
             // For build scripts: it runs the compiler.
             ("offload-build", Some(&["hda-archive", "offload-link"])),
             (
-                "offload-tool-inputs",
+                "device-files",
                 Some(&[
                     "byte-parts",
-                    "bundle-format",
-                    "kpack",
+                    "target-id",
+                    "device-code",
                     "fat-object",
                     "device-select",
                     "fat-edit",
                     "gpu-packages",
-                    "offload-check",
-                    "offload-tool-kit",
-                    "offload-tool-network",
                 ]),
             ),
         ],
     ),
-    ("sixth", &[("offload-tool-edits", None), ("offload-tool-answers", None)]),
-    ("seventh", &[("offload-drop-ins", None)]),
+    (
+        "sixth",
+        &[(
+            "offload-tool-inputs",
+            Some(&[
+                "byte-parts",
+                "bundle-format",
+                "kpack",
+                "fat-object",
+                "device-files",
+                "device-select",
+                "fat-edit",
+                "gpu-packages",
+                "offload-check",
+                "offload-tool-kit",
+                "offload-tool-network",
+            ]),
+        )],
+    ),
+    ("seventh", &[("offload-tool-edits", None), ("offload-tool-answers", None)]),
+    ("eighth", &[("offload-drop-ins", None)]),
     ("roof", &[("offload-cli", None)]),
 ];
 

@@ -1,0 +1,161 @@
+//! The GPUs that a file serves, and why not the others.
+
+use std::io::{self, Read, Seek};
+use std::sync::Arc;
+
+use device_select::{AnswerRecord, Device, FileSet, Selection, select};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use crate::fault::Fault;
+use crate::options::Options;
+use crate::survey::{Containers, Survey, survey};
+
+/// The answer about a file or a package as a whole, for a GPU.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The target ID of the GPU.
+    pub gpu: String,
+    /// `yes`, `partly`, `unknown` or `no`.
+    pub answer: &'static str,
+    /// The reason, whose subject is the file.
+    pub message: String,
+}
+
+/// The answer about a container: one object of `offload match --json`, with the member instead of the file.
+#[derive(Debug, serde::Serialize)]
+#[non_exhaustive]
+pub struct AnswerRow<'a> {
+    /// The member of the package; empty for the file itself.
+    pub member: &'a str,
+    /// The answer.
+    #[serde(flatten)]
+    pub answer: AnswerRecord<'a>,
+}
+
+/// The answers about a file or a package.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Verdicts {
+    /// One for each GPU; none for a file without device code.
+    pub verdicts: Vec<Verdict>,
+    /// Everything that is wrong.
+    pub findings: Vec<Fault>,
+    is_package: bool,
+    gpus: Vec<Device>,
+    files: Arc<Vec<Containers>>,
+    /// The answers of each file, one for each GPU.
+    answers: Vec<Vec<Selection>>,
+}
+
+impl Survey {
+    /// Judges whether the file has code for GPUs, by the rules of their runtimes.
+    #[must_use]
+    pub fn judge(&self, gpus: &[Device]) -> Verdicts {
+        let answers = self.files.iter().map(|file| {
+            let answers = gpus.iter().map(|gpu| select(&file.units, gpu));
+            answers.collect()
+        });
+        Verdicts::new(self, gpus, answers.collect())
+    }
+}
+
+impl Verdicts {
+    fn new(survey: &Survey, gpus: &[Device], answers: Vec<Vec<Selection>>) -> Self {
+        let files = Arc::clone(&survey.files);
+        let listed = survey.listing.findings.iter().filter(|fault| !fault.is_in_answers);
+        let findings = listed.chain(&survey.findings).cloned().collect();
+        let (gpus, is_package) = (gpus.to_vec(), survey.listing.is_package);
+        let verdicts = Vec::new();
+        let mut found = Verdicts { verdicts, findings, is_package, gpus, files, answers };
+        found.verdicts = if is_package { found.of_package() } else { found.of_file() };
+        found
+    }
+
+    /// Returns the answers about each container, in the order of the file.
+    pub fn rows(&self) -> impl Iterator<Item = AnswerRow<'_>> {
+        let files = self.files.iter().zip(&self.answers);
+        files.filter(|(file, answers)| self.is_shown(file, answers)).flat_map(
+            move |(file, answers)| {
+                (0..file.units.len()).flat_map(move |unit| {
+                    self.gpus.iter().zip(answers).filter_map(move |(gpu, answers)| {
+                        let answer = answers.record(&file.units, gpu, unit)?;
+                        Some(AnswerRow { member: &file.member, answer })
+                    })
+                })
+            },
+        )
+    }
+
+    /// Returns whether a file has rows: a sound member without code for the vendors of the GPUs has none.
+    fn is_shown(&self, file: &Containers, answers: &[Selection]) -> bool {
+        let concerns = |(gpu, one): (&Device, &Selection)| one.concerns(&file.units, gpu);
+        let is_fault = |one: &Fault| one.level == "error" && one.member == file.member;
+        !self.is_package
+            || self.gpus.iter().zip(answers).any(concerns)
+            || self.findings.iter().any(is_fault)
+    }
+
+    fn of_file(&self) -> Vec<Verdict> {
+        let files = self.files.iter().zip(&self.answers);
+        let files = files.filter(|(file, _)| !file.units.is_empty());
+        let verdicts = files.flat_map(|(file, answers)| {
+            self.gpus.iter().zip(answers).map(|(gpu, answers)| Verdict {
+                gpu: gpu.name(),
+                answer: answers.support().as_str(),
+                message: answers.conclusion(&file.units, gpu).text,
+            })
+        });
+        verdicts.collect()
+    }
+
+    fn of_package(&self) -> Vec<Verdict> {
+        let mut set = FileSet::new(self.gpus.iter().cloned()).with_package("package");
+        for (file, answers) in self.files.iter().zip(&self.answers) {
+            let gpus = self.gpus.iter().zip(answers).enumerate();
+            // A member for GPUs of another vendor is not asked.
+            let asked = gpus.filter(|(_, (gpu, answers))| answers.concerns(&file.units, gpu));
+            set.add(&file.member, &file.units, asked.map(|(n, (_, answers))| (n, answers)));
+        }
+        if self.files.iter().all(|file| file.units.is_empty()) {
+            return Vec::new();
+        }
+        let answers = set.answers();
+        let verdict = |(n, gpu): (usize, &Device)| {
+            let known = answers.iter().find(|answer| answer.gpu.name() == gpu.name());
+            match known {
+                Some(answer) => Verdict {
+                    gpu: gpu.name(),
+                    answer: answer.support.as_str(),
+                    message: answer.conclusion.text.clone(),
+                },
+                None => Verdict { gpu: gpu.name(), answer: "no", message: set.verdict(n).why },
+            }
+        };
+        self.gpus.iter().enumerate().map(verdict).collect()
+    }
+}
+
+/// `answers`, `verdicts`, `findings`.
+impl Serialize for Verdicts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Verdicts", 3)?;
+        fields.serialize_field("answers", &Vec::from_iter(self.rows()))?;
+        fields.serialize_field("verdicts", &self.verdicts)?;
+        fields.serialize_field("findings", &self.findings)?;
+        fields.end()
+    }
+}
+
+/// Judges whether a file, or a package, has code for GPUs: a [`survey`] for one question.
+///
+/// # Errors
+///
+/// Errors of reading. Damaged files are findings.
+pub fn judge<R: Read + Seek + Clone>(
+    reader: R,
+    options: &Options,
+    gpus: &[Device],
+) -> io::Result<Verdicts> {
+    Ok(survey(reader, options)?.judge(gpus))
+}
