@@ -11,11 +11,11 @@ VIEWS = """
 create view rows as from read_parquet('{out}/part-*.parquet', union_by_name = true);
 create macro release(version) as list_transform(regexp_extract_all(version, '[0-9]+'), lambda part: part::bigint);
 create view versions as
-    select package, version, row_number() over (partition by package order by release(version)) as place
+    select package, version, row_number() over (partition by package order by release(version)) as rank
     from (select distinct package, version from rows where status = 'done' and package is not null);
-create view newest as from versions qualify place = max(place) over (partition by package);
+create view newest as from versions qualify rank = max(rank) over (partition by package);
 create view gpus as
-    select distinct package, version, place, split_part(target, ':', 1) as gpu
+    select distinct package, version, rank, split_part(target, ':', 1) as gpu
     from rows join versions using (package, version)
     where status is null and target is not null and kind <> 'host';
 """

@@ -68,12 +68,12 @@ def scan_part(work):
         old, names = pq.read_table(path), pa.array([name(one) for one in sources])
         tables.append(old.filter(pc.invert(pc.is_in(old["source"], names))))
     for source in sources:
-        if before.count(name(source)) >= DEATHS:
+        if before.count("+" + name(source)) - before.count("-" + name(source)) >= DEATHS:
             tables.append(row(source, "failed", error=f"{DEATHS} workers died when they read it"))
             continue
-        with started.open("a") as file:
-            file.write(name(source) + "\n")
+        note(started, "+" + name(source))
         tables.extend(scan_source(source))
+        note(started, "-" + name(source))
     # The columns that one lacks are null.
     table = pa.concat_tables(tables, promote_options="default")
     temporary = path.with_name(f".{uuid.uuid4().hex}")
@@ -87,6 +87,12 @@ def scan_part(work):
     return {"part": path.name, "done": pc.count(table["status"]).as_py() - failed, "failed": failed}
 
 
+def note(started, line):
+    """Adds a line to the record of a part: a source that a worker starts to read, or has read. The next worker sees who died of it."""
+    with started.open("a") as file:
+        file.write(line + "\n")
+
+
 def scan_source(source):
     """Returns the rows of a source."""
     try:
@@ -95,6 +101,7 @@ def scan_source(source):
         (result,) = scan.results
     except Exception as error:  # Whatever it is, the other sources are read.
         return [row(source, "failed", error=str(error))]
+    rows = rows.set_column(0, "source", pa.array([name(source)] * len(rows), pa.string()))
     status = "done" if result.ok else "failed"
     return [rows, row(source, status, images=result.images, package=result.package, version=result.version)]
 

@@ -24,7 +24,7 @@ group by all order by package;
 
 -- lost: Which packages lost a GPU with their newest version?
 select before.package, before.version as before, newest.version as newest, before.gpu
-from gpus as before join newest on before.package = newest.package and before.place = newest.place - 1
+from gpus as before join newest on before.package = newest.package and before.rank = newest.rank - 1
 anti join gpus as now on now.package = before.package and now.version = newest.version and now.gpu = before.gpu
 order by all;
 

@@ -30,7 +30,7 @@ def main():
     # A partition for each part: a task whose worker dies is run again, and nothing else is.
     tasks = spark.sparkContext.parallelize([(one["part"], one["sources"]) for one in work], len(work))
     parts = spark.createDataFrame(tasks, "part string, sources array<string>")
-    for part in parts.mapInArrow(scan, "part string, done long, failed long").toLocalIterator():
+    for part in parts.mapInArrow(scan, "part string, done long, failed long").collect():
         print(f"{part.part}: {part.done} done, {part.failed} failed", flush=True)
     spark.stop()
 
