@@ -64,8 +64,13 @@ fn check(workspace: &Workspace) -> Result {
             return wrong(format!("{} --version: {told}", files::name(program)));
         }
     }
-    let listed = read(Command::new(root.join("usr/bin/offload")).args(["ls", "examples/data/hip.o"]))?;
-    let wanted = ["share/man/man1/offload.1.gz", "share/bash-completion/completions/offload", "share/doc/offload/NOTICE"];
+    let listed =
+        read(Command::new(root.join("usr/bin/offload")).args(["ls", "examples/data/hip.o"]))?;
+    let wanted = [
+        "share/man/man1/offload.1.gz",
+        "share/bash-completion/completions/offload",
+        "share/doc/offload/NOTICE",
+    ];
     if let Some(missing) = wanted.iter().find(|path| !root.join("usr").join(path).exists()) {
         return wrong(format!("the package lacks {missing}"));
     }

@@ -261,7 +261,7 @@ def images(
     Memory holds the images of a few files at a time. Bytes and open files are copied to a temporary file.
 
     Args:
-        source: A path, ``foo.whl:foo/libfoo.so`` for the member of a package, bytes, or a binary file.
+        source: A path, ``foo.whl:foo/libfoo.so`` for the member of a package, a URL, bytes, or a binary file.
         gpu: Only images that this GPU loads: a target ID, ``RX 7600``, ``native``.
         hash: Hash each image.
         kernels: Count the kernels of each image.
@@ -275,6 +275,7 @@ def images(
         OSError: A file cannot be opened or read.
         DamagedError: A file is malformed, after its images.
         NotReadError: The format of the source is not read.
+        UrlError: A URL is not accepted, or the file on the server cannot be read.
         UnknownGpuError: ``gpu`` names none.
     """
 
@@ -282,7 +283,7 @@ def match(source: Source, gpu: str, /, *, check: bool = False, threads: Optional
     """Ask which images a GPU loads, and why not the others.
 
     Args:
-        source: A file, a package or a directory.
+        source: A file, a package, a directory or a URL.
         gpu: A target ID (``gfx90a:xnack+``, ``sm_86``), a name (``RX 7600``), or a PCI ID.
         check: Decompress everything, and compare each image with the name of its entry.
         threads: The most threads; without it one for each core.
@@ -354,16 +355,16 @@ def scan(
     ``error``, and `Scan.results` has all sources that are done.
 
     Args:
-        sources: A path, or paths, bytes and binary files.
+        sources: A path or a URL, or paths, URLs, bytes and binary files.
         hash: Hash each image (``image_hash``).
         kernels: Count the kernels of each image.
         needs: Find the oldest drivers that load each image.
         formats: Decompress everything, for the formats of images.
-        sha256: Hash each source that is a file (``file_sha256``): all its bytes are read.
+        sha256: Hash each source that is a local file (``file_sha256``): all its bytes are read.
         on_error: ``row`` makes errors rows; ``raise`` ends the stream at the first one.
         threads: Sources that are read at the same time; without it one for each core.
 
     Raises:
         TypeError: A source is none.
-        UrlError: A source is a URL.
+        UrlError: A URL is not accepted: another scheme, or a user name.
     """
