@@ -6,7 +6,8 @@ use std::process::Command;
 use crate::ci::Ci;
 use crate::files;
 use crate::install::{self, PACKAGES};
-use crate::machine::{Place, cargo_tool, need};
+use crate::machine::{Place, cargo_tool, host, need};
+use crate::notices;
 use crate::process::{Result, command, read, run, wrong};
 use crate::workspace::Workspace;
 
@@ -27,6 +28,8 @@ pub(crate) fn build(workspace: &Workspace, arguments: &[String]) -> Result {
     run(command("rm -rf").arg(&package))?;
     let words = [&package, &built].map(|path| path.display().to_string());
     install::run(workspace, &words)?;
+    let notices = package.join("share/doc/offload/LICENSE-THIRD-PARTY");
+    fs::write(notices, notices::all(&host(None)?)?)?;
     let dist = workspace.target.join("dist");
     fs::create_dir_all(&dist)?;
     run(command("find").arg(&dist).args(["-name", "offload*.deb", "-delete"]))?;
@@ -69,7 +72,7 @@ fn check(workspace: &Workspace) -> Result {
     let wanted = [
         "share/man/man1/offload.1.gz",
         "share/bash-completion/completions/offload",
-        "share/doc/offload/NOTICE",
+        "share/doc/offload/LICENSE-THIRD-PARTY",
     ];
     if let Some(missing) = wanted.iter().find(|path| !root.join("usr").join(path).exists()) {
         return wrong(format!("the package lacks {missing}"));

@@ -20,6 +20,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     """Gives ranges of the files of a directory."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     place: Path
 
     def do_GET(self) -> None:
