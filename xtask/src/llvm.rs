@@ -51,7 +51,7 @@ pub(crate) fn slow(_: &mut Ci) -> Result {
     need_llvm()?;
     run(peer().args(["--test", "llvm", "--", "--ignored", "--skip", "wine", "--skip", "retouch"]))?;
     run(peer().args(["--test", "llvm", "hostile_files::ours"]).env("HOSTILE_SIDE", "both"))?;
-    // Tests of which the gate runs a part.
+    // The gate runs a part of these tests.
     let parts = [
         "packager::packages_and",
         "bundler::bundles_lists",

@@ -100,7 +100,7 @@ fn bundles_lists_and_unbundles_as_llvm_does() {
         ("object form", &counts.object_form, 20),
     ]
     .into_iter()
-    // Of 320 cases.
+    // The numbers are those of 320 cases.
     .map(|(name, counter, least)| {
         (name, counter.load(Ordering::Relaxed), least * cases.len() / 320)
     })

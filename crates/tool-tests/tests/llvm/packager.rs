@@ -180,7 +180,7 @@ fn packages_and_extracted_files_are_those_of_llvm() {
         }
         fs::remove_dir_all(&here).unwrap();
     }
-    // Of 330 cases, more than 200 are packages.
+    // More than 200 of 330 cases are packages.
     assert!(
         packed * 5 > cases * 3 && extracted > cases * 9 / 10 && archives * 17 > cases,
         "{cases}: {packed} {extracted} {archives}"

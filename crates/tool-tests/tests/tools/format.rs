@@ -193,6 +193,7 @@ fn codes_in_sources() -> BTreeSet<String> {
         "tool-inputs",
         "tool-answers",
         "tool-edits",
+        "device-files",
         "device-code",
         "offload-check",
     ] {

@@ -12,7 +12,7 @@ use crate::machine;
 /// number. Lower a number here once it has fallen.
 type Line = (&'static str, [usize; 3]);
 
-const MOST: [Line; 28] = [
+const MOST: [Line; 29] = [
     ("bundle-format", [3, 0, 0]),
     ("byte-parts", [8, 1, 0]),
     ("ccob", [2, 0, 0]),
@@ -20,6 +20,7 @@ const MOST: [Line; 28] = [
     ("codecs", [5, 0, 1]),
     ("device-account", [3, 2, 0]),
     ("device-code", [9, 5, 0]),
+    ("device-files", [2, 0, 0]),
     ("device-report", [7, 0, 0]),
     ("device-select", [1, 2, 0]),
     ("drop-ins", [2, 11, 0]),
