@@ -4,6 +4,7 @@
 mod api;
 mod bindings;
 mod ci;
+mod debian;
 mod dist;
 mod files;
 mod fuzz;
@@ -87,10 +88,12 @@ const STEPS: &[Step] = &[
         "the Python module: its wheel, its tests, its types",
         published::bindings_python,
     ),
+    ("fleet", Nightly, "many wheels, by Ray Data and Spark", published::fleet),
     ("versus", Nightly, "times beside LLVM's: shown, not judged", speed::versus),
     ("doubling", Nightly, "the time of each command grows with its input", speed::doubling),
     ("sizes", Nightly, "the sizes of the tools", sizes::step),
     ("dist", Nightly, "the wheel and the tarball of the tools", dist::step),
+    ("deb", Nightly, "the Debian packages of the tools", debian::step),
     ("package", Nightly, "the packages as outsiders get them", package::step),
     ("targets", Nightly, "other systems, 32 bits, the largest byte first", targets::step),
     ("miri", Nightly, "undefined behaviour, in the ground floor", miri::step),
@@ -102,6 +105,7 @@ type Program = (&'static str, &'static str, &'static str, fn(&Workspace, &[Strin
 
 const PROGRAMS: &[Program] = &[
     ("api", "[--check]", "writes crates/*/public-api.txt", api::run),
+    ("deb", "[--check]", "builds Debian packages of the tools in target/dist", debian::build),
     ("dist", "[--check | --again]", "builds the wheel and the tarball in target/dist", dist::run),
     ("forbid-unsafe", "[--fix]", "finds crates without #![forbid(unsafe_code)]", unsafe_code::run),
     (

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::ci::Ci;
+use crate::files;
 use crate::llvm::need_llvm;
 use crate::machine::{cargo_tool, need, variable};
 use crate::process::{Result, command, run};
@@ -95,6 +96,20 @@ pub(crate) fn bindings_python(ci: &mut Ci) -> Result {
     run(command(deny).args(["bans", "licenses", "sources"]))?;
     let end = run(command(".ci/bindings-python").arg(ci.workspace.target.join("release")));
     ci.may_lack("the Python module: packages or wheels cannot be downloaded", end)
+}
+
+/// Scans of many wheels by Ray Data and Spark, whose workers are killed.
+pub(crate) fn fleet(ci: &mut Ci) -> Result {
+    need("cc python3 java", "gcc python3-venv default-jre-headless")?;
+    run(command("cargo build --release --quiet --locked -p offload-cli --bin offload"))?;
+    let built = ci.workspace.target.join("release");
+    let end = run(command(".ci/bindings-python --wheel").arg(built));
+    let what = "Ray Data and Spark: they, or what builds the Python module, cannot be downloaded";
+    ci.may_lack(what, end)?;
+    // The script above has put the only wheel there.
+    let wheels = files::of(Path::new("target/wheels"))?;
+    let end = run(command(".ci/fleet").args(wheels.last()));
+    ci.may_lack(what, end)
 }
 
 /// Kernels of published libraries beside llvm-readobj and spirv-dis.

@@ -42,6 +42,10 @@ const BATCH_BYTES: usize = 64 << 20;
 pub(crate) struct SourceResult {
     /// The source, as it was given.
     source: String,
+    /// The name of the package, of the name of a wheel.
+    package: Option<String>,
+    /// Its version.
+    version: Option<String>,
     /// The number of images.
     images: u64,
     /// Errors, warnings, notes.
@@ -159,7 +163,11 @@ impl Scan {
             events,
             thread: thread::current().id(),
             looked: Instant::now(),
-            current: (0, OfSource::default(), SourceResult::new(&settings, 0)),
+            current: (
+                0,
+                OfSource::default(),
+                SourceResult::new(&settings, 0, &OfSource::default()),
+            ),
             waiting: Vec::new().into_iter(),
             ended: Vec::new(),
             failed: None,
@@ -268,10 +276,20 @@ fn sha256(source: &Source, cancel: &Cancel) -> io::Result<Option<String>> {
 }
 
 impl SourceResult {
-    fn new(settings: &Settings, number: usize) -> Self {
+    fn new(settings: &Settings, number: usize, facts: &OfSource) -> Self {
         let source =
             settings.sources.get(number).map_or_else(String::new, |source| source.name.clone());
-        SourceResult { source, images: 0, findings: Vec::new(), requests: 0, bytes_received: 0 }
+        let OfSource { package, version, .. } = facts.clone();
+        let (requests, bytes_received) = (0, 0);
+        SourceResult {
+            source,
+            package,
+            version,
+            images: 0,
+            findings: Vec::new(),
+            requests,
+            bytes_received,
+        }
     }
 }
 
@@ -349,7 +367,8 @@ impl Reader {
     fn take(&mut self, step: Step, rows: &mut Rows) -> Result<(), ArrowError> {
         match step {
             Step::Facts(number, facts) => {
-                self.current = (number, facts, SourceResult::new(&self.settings, number));
+                let result = SourceResult::new(&self.settings, number, &facts);
+                self.current = (number, facts, result);
             }
             Step::Look(_, Event::Images(found)) => {
                 self.current.2.images += found.len() as u64;

@@ -45,7 +45,7 @@ class RefusedError(OffloadError):
 
 
 class UrlError(OffloadError):
-    """A URL cannot be read."""
+    """A URL is not accepted, or the file on a server cannot be read."""
 
 
 class UnknownGpuError(OffloadError, ValueError):

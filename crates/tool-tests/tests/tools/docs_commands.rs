@@ -13,7 +13,7 @@ use crate::common::{data, new_command, tool};
 use crate::docs::{book, lines, shown};
 
 /// First words of commands that this test does not run, and the reason.
-const ELSEWHERE: [(&str, &str); 26] = [
+const ELSEWHERE: [(&str, &str); 28] = [
     ("cargo", "builds for minutes: steps tests, package, llvm, nvidia"),
     (".ci/", "is a step, or a program that steps use"),
     ("fuzz/", "step fuzz"),
@@ -28,6 +28,8 @@ const ELSEWHERE: [(&str, &str); 26] = [
     ("uv", "recipes_that_shrink_what_they_install_run, step environment"),
     ("conda", "recipes_that_shrink_what_they_install_run"),
     ("skopeo", "step images"),
+    ("apt", "step deb unpacks the package"),
+    ("rattler-build", "needs the compilers of a channel"),
     ("unzip", "unpacks what pip downloads"),
     ("clang", "step llvm"),
     ("cc", "step llvm"),
