@@ -71,8 +71,8 @@ impl CompressedForm {
             Some("libzstd") => (MOST_LEVEL, 3, &[true, false][..]),
             Some(_) => (MOST_OF_ZLIB, 6, &[true][..]),
         };
-        let levels = if len <= SMALL { 1..=levels } else { 1..=0 };
-        let levels = levels.filter(|level| *level != default).map(Some);
+        let last = if len <= SMALL { levels } else { 0 };
+        let levels = (1..=last).filter(|level| *level != default).map(Some);
         let with = |level| {
             parameters.iter().map(move |as_clang| CompressedForm {
                 level,
