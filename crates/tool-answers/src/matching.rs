@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use device_select::{Device, FileSet, PackAnswer, Runtime, Selection, Support, Vendor};
 use fat_object::{FileFormat, Summary};
+use kpack::Toc;
 
 use together::Together;
 pub use together::{Matcher, PackFile, Reporter};
@@ -18,6 +19,7 @@ use tool_inputs::split_library::Host;
 use tool_inputs::units::{FileUnits, Walk};
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
+use tool_kit::report;
 
 /// The words for what is looked for.
 pub const SOUGHT: &str = "code for these GPUs";
@@ -62,6 +64,8 @@ pub enum Read {
     Passed,
     /// Such a library in a package.
     Member(Arc<Host>),
+    /// Such a library on a server.
+    Online(Arc<Host>),
     /// A kernel pack in a package.
     Pack(Box<PackFile>),
 }
@@ -79,6 +83,7 @@ impl Read {
         // Rests of device code may be left in a split library: no loader looks there.
         match file.split_host() {
             Some(host) if file.is_in_package() => Read::Member(host),
+            Some(host) if file.is_online() => Read::Online(host),
             Some(host) => {
                 let gpus = question.gpus.iter();
                 let gpus = gpus.filter(|gpu| file.is_named() || gpu.vendor() == Vendor::Amd);
@@ -86,18 +91,31 @@ impl Read {
                 Read::Split(host, answers)
             }
             None => {
-                let (found, complaints) = File::of(question, file, walked(file));
-                match found {
-                    Some(found) if found.is_pack_in(file) => {
-                        match file.pack_table(question.limits.max_input) {
-                            Some((path, toc)) => {
-                                let mut input = file.clone();
-                                input.take_bytes();
-                                Read::Pack(Box::new(PackFile { input, file: found, toc, path }))
-                            }
-                            None => Read::File(Some(found), complaints),
-                        }
+                let (found, mut complaints) = File::of(question, file, walked(file));
+                let is_pack =
+                    |found: &File| found.is_pack_in(file) || found.is_pack_on_server(file);
+                let table = found.as_ref().filter(|found| is_pack(found));
+                let table = match table.map(|_| file.pack_table(question.limits.max_input)) {
+                    Some(Err(error)) => {
+                        let reason = report::reason(&error);
+                        complaints.push(Complaint::error(file.name(), "file/error", reason));
+                        return Read::File(None, complaints);
                     }
+                    Some(Ok(table)) => table,
+                    None => None,
+                };
+                match found {
+                    Some(found) if file.is_online() => {
+                        Read::File(Some(File { pack: table, ..found }), complaints)
+                    }
+                    Some(found) if found.is_pack_in(file) => match table {
+                        Some((path, toc)) => {
+                            let mut input = file.clone();
+                            input.take_bytes();
+                            Read::Pack(Box::new(PackFile { input, file: found, toc, path }))
+                        }
+                        None => Read::File(Some(found), complaints),
+                    },
                     found => Read::File(found, complaints),
                 }
             }
@@ -112,6 +130,8 @@ pub struct File {
     pub read: FileUnits,
     /// One for each GPU of the question.
     pub answers: Vec<Selection>,
+    /// The table of a kernel pack on a server, with its place.
+    pack: Option<(PathBuf, Arc<Toc>)>,
 }
 
 impl File {
@@ -134,7 +154,7 @@ impl File {
         let file = read.map(|read| {
             let gpus = question.gpus.iter();
             let answers = gpus.map(|gpu| device_select::select(&read.units, gpu)).collect();
-            File { read, answers }
+            File { read, answers, pack: None }
         });
         (file, complaints)
     }
@@ -180,6 +200,12 @@ impl File {
     fn is_pack_in(&self, input: &Input) -> bool {
         let is_pack = self.read.summary.format == FileFormat::Kpack;
         is_pack && input.is_in_package() && !input.is_named() && !self.is_damaged()
+    }
+
+    /// Returns whether it is a kernel pack on a server, and in order.
+    fn is_pack_on_server(&self, input: &Input) -> bool {
+        let is_pack = self.read.summary.format == FileFormat::Kpack;
+        is_pack && input.is_online() && !self.is_damaged()
     }
 
     /// Returns whether something is wrong with its containers.

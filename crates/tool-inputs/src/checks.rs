@@ -181,7 +181,7 @@ impl Checked {
             findings.is_misled = !faults.is_empty();
             findings.all.extend(faults.into_iter().map(|fault| ("verify/registration", fault)));
             if summary.format == FileFormat::Kpack && summary.findings == 0 {
-                findings.pack = file.pack_table(limits.max_input);
+                findings.pack = file.pack_table(limits.max_input)?;
             }
             Ok(summary)
         });

@@ -1,5 +1,6 @@
 //! Files on web servers, by URL.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -29,7 +30,6 @@ pub(crate) struct Note {
 }
 
 /// A file on a server.
-#[derive(Debug)]
 pub(crate) struct Online {
     url: String,
     #[cfg_attr(not(feature = "network"), allow(dead_code, reason = "nothing is read"))]
@@ -44,6 +44,17 @@ struct State {
     #[cfg(feature = "network")]
     counts: Option<tool_network::Counts>,
     note: Option<Note>,
+    /// It is a library whose device code is in kernel packs.
+    is_split: bool,
+    /// It was read, and is not opened again.
+    is_over: bool,
+}
+
+/// Prints it as a message does: the query may be a secret.
+impl fmt::Debug for Online {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Online({})", self.name().display())
+    }
 }
 
 impl Online {
@@ -63,11 +74,25 @@ impl Online {
         PathBuf::from(format!("{scheme}://..."))
     }
 
+    /// Returns the place of the file: the URL without its query.
+    pub(crate) fn place(&self) -> PathBuf {
+        let url = self.url.split(['?', '#']).next();
+        PathBuf::from(url.unwrap_or(&self.url))
+    }
+
+    /// Sets whether it is a library whose device code is in kernel packs.
+    pub(crate) fn set_split(&self, is_split: bool) {
+        self.state().is_split = is_split;
+    }
+
     /// Returns the file, and asks for its first bytes if it is not open.
     pub(crate) fn open(&self, max: MaxInput) -> io::Result<Arc<Opened>> {
         let mut state = self.state();
         if let Some(opened) = state.opened.upgrade() {
             return Ok(opened);
+        }
+        if state.is_over {
+            return Err(io::Error::other("the file on the server is not opened again"));
         }
         let opened = Arc::new(self.connect(&mut state, max)?);
         state.opened = Arc::downgrade(&opened);
@@ -106,6 +131,7 @@ impl Online {
         use tool_kit::style::size;
 
         let mut state = self.state();
+        state.is_over = true;
         let Some(counts) = &state.counts else { return };
         let (read, len) = (size(counts.bytes()), size(opened.len()));
         let requests = counts.requests();
@@ -115,7 +141,12 @@ impl Online {
             None => ": the server has no ranges",
         };
         let cost = format!("read {read} of {len} in {requests}{whole}");
-        let left_out = opened.remote().map_or_else(String::new, tool_kit::remote::Remote::left_out);
+        let mut left_out =
+            opened.remote().map_or_else(String::new, tool_kit::remote::Remote::left_out);
+        if state.is_split {
+            let between = if left_out.is_empty() { "" } else { "; " };
+            left_out = format!("{left_out}{between}kernel packs not looked for");
+        }
         state.note = Some(Note { cost, left_out });
     }
 

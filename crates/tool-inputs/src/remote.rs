@@ -81,7 +81,8 @@ const SMALL: u64 = 64 << 20;
 
 /// Prepares to read a member that lies at `place`; returns `false` for one that is not read, by its name.
 pub(crate) fn prepare(remote: &Remote, member: &ZipMember, place: Option<&Range<u64>>) -> bool {
-    if member.is_directory() || member.size() == 0 {
+    // A size may be wrong.
+    if member.is_directory() || member.size() == 0 && member.stored_size() == 0 {
         return false;
     }
     let name = String::from_utf8_lossy(member.name()).to_ascii_lowercase();

@@ -42,9 +42,9 @@ impl Remote {
         self.unread.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a host file that was not searched outside of device sections.
-    pub fn add_unsearched(&self) {
-        self.unsearched.fetch_add(1, Ordering::Relaxed);
+    /// Counts host files that were not searched outside of device sections.
+    pub fn add_unsearched(&self, files: usize) {
+        self.unsearched.fetch_add(files, Ordering::Relaxed);
     }
 
     /// Returns the text about what was not read; empty if all was.

@@ -74,7 +74,9 @@ impl VariantAnswers {
 
 /// Returns the name of a variant of a wheel without its label, and the label.
 fn variant_of(name: &str) -> Option<(String, String)> {
-    let wheel = WheelName::parse(name.rsplit(['/', '\\']).next()?).ok()?;
+    // A URL may have the sign of a query, and a number; the name of a wheel has neither.
+    let name = name.split(['?', ' ']).next()?.rsplit(['/', '\\']).next()?;
+    let wheel = WheelName::parse(name).ok()?;
     let label = wheel.label()?.to_owned();
     Some((wheel.with_label(None).ok()?.to_string(), label))
 }

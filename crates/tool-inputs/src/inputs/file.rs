@@ -110,10 +110,9 @@ impl Input {
         }
     }
 
-    /// Returns a file on a server.
-    pub(super) fn online(root: usize, online: Arc<Online>) -> Self {
-        let path = online.name();
-        Input { root, origin: Origin::Server(online), ..Input::named(&path) }
+    /// Returns a file on a server, with its name for messages.
+    pub(super) fn online(root: usize, path: &Path, online: Arc<Online>) -> Self {
+        Input { root, origin: Origin::Server(online), ..Input::named(path) }
     }
 
     /// Returns the file on a server that it is.
@@ -122,6 +121,11 @@ impl Input {
             Origin::Server(online) => Some(online),
             _ => None,
         }
+    }
+
+    /// Returns whether it is a file on a server.
+    pub fn is_online(&self) -> bool {
+        self.server().is_some()
     }
 
     /// Returns a file that was found, not named.
@@ -194,7 +198,7 @@ impl Input {
     pub fn real(&self) -> Option<PathBuf> {
         match &self.origin {
             Origin::Below(root, relative) => Some(root.real.as_ref()?.join(relative)),
-            Origin::Server(_) => Some(self.path.clone()),
+            Origin::Server(online) => Some(online.place()),
             _ => real::path(&self.path).ok(),
         }
     }
@@ -347,14 +351,18 @@ impl Input {
 
     /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is not
     /// one.
-    pub fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {
+    ///
+    /// # Errors
+    ///
+    /// Errors of opening and reading the file.
+    pub fn pack_table(&self, max: MaxInput) -> io::Result<Option<(PathBuf, Arc<Toc>)>> {
         let (path, tables) = match &self.origin {
             Origin::Member { installed, store: Some((store, _)), .. } => {
-                (installed.clone(), read_tables(store.reader()))
+                (Some(installed.clone()), read_tables(store.reader())?)
             }
-            _ => (self.real()?, read_tables(self.open(max).ok()?.reader())),
+            _ => (self.real(), read_tables(self.open(max)?.reader())?),
         };
-        Some((path, Arc::new(tables.ok()?.into_toc())))
+        Ok(path.zip(tables.ok().map(|tables| Arc::new(tables.into_toc()))))
     }
 
     /// Takes its bytes: what is left is only for messages.
@@ -375,9 +383,9 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// Errors of opening; [`Unsupported`](ErrorKind::Unsupported) for a member of a package.
+    /// Errors of opening; [`Unsupported`](ErrorKind::Unsupported) for a member of a package, and for a file on a server.
     pub fn open_thin_member(&self, name: &[u8]) -> io::Result<File> {
-        if self.is_in_package() {
+        if self.is_in_package() || self.is_online() {
             return Err(ErrorKind::Unsupported.into());
         }
         input::open_thin_file(&self.path, name)
@@ -420,15 +428,29 @@ impl Input {
         matches!(self.origin, Origin::PackOf(_))
     }
 
+    /// Reads what a file on a server says of kernel packs, while it is open: it is not opened again.
+    ///
+    /// # Errors
+    ///
+    /// Errors of reading. Damage is not one.
+    pub(super) fn read_online_host(&self) -> io::Result<()> {
+        if let (Some(online), Some(Ok(opened))) = (self.server(), &self.opened) {
+            let host = match Host::online(opened.reader(), &online.place()) {
+                Err(error) if error.kind() != ErrorKind::InvalidData => return Err(error),
+                host => host.ok().flatten().map(Arc::new),
+            };
+            online.set_split(host.is_some());
+            self.host.get_or_init(|| host);
+        }
+        Ok(())
+    }
+
     /// Returns what a library says whose device code is in kernel packs; `None` for another file.
     pub fn split_host(&self) -> Option<Arc<Host>> {
         match &self.origin {
             Origin::PackOf(_) => return None,
-            Origin::Server(_) => {
-                let opened = self.open(MaxInput::default()).ok()?;
-                let host = || Host::installed_as(opened.reader(), &self.path).ok()?.map(Arc::new);
-                return self.host.get_or_init(host).clone();
-            }
+            // It was read when the file was open.
+            Origin::Server(_) => return self.host.get().cloned().flatten(),
             Origin::Member { installed, store: Some((store, _)), .. } => {
                 return Host::installed_as(store.reader(), installed).ok()?.map(Arc::new);
             }

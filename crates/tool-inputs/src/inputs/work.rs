@@ -83,6 +83,13 @@ impl Input {
             Ok(None) => file.open(limits.max_input).and_then(|opened| Package::behind(&opened)),
             _ => Ok(None),
         };
+        if let (Some(Ok(_)), (Err(error), _) | (_, Err(error))) = (&file.opened, (&whole, &behind))
+            && !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::Unsupported)
+        {
+            // It is not known what the file is.
+            take(Err(format!("{}: {}", self.name, report::reason(error))))?;
+            return Ok(None);
+        }
         let package = match (whole, behind) {
             (Ok(Some(package)), _) => package,
             (_, Ok(Some(package))) => {
@@ -149,6 +156,9 @@ impl Input {
         work: &(impl Fn(&Input, Threads) -> R + Sync),
         take: &mut Take<'_, R>,
     ) -> io::Result<()> {
+        if let Err(error) = self.read_online_host() {
+            return take(Err(format!("{}: {}", self.name, report::reason(&error))));
+        }
         let result = work(self, threads);
         let packs = self.packs();
         take(Ok((Some(Input { opened: None, ..self.clone() }), result)))?;
