@@ -11,11 +11,11 @@ use tool_kit::remote::is_url;
 /// The options of commands that read files on servers.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Network {
-    /// Search files on servers outside of device sections, too
+    /// Read all members and all bytes of files on servers
     ///
     /// A FILE that starts with http:// or https:// is read from a server, in ranges: of a wheel or another zip file its directory
     /// and the members that may hold device code, by their names; of a library its headers and device sections. A note says what
-    /// was not read. With this option, all bytes of a library are read, as of a local file.
+    /// was not read. With this option, all is read, as of a local file.
     #[arg(long, hide_short_help = true)]
     scan: bool,
 }

@@ -27,12 +27,12 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Creates a file without omissions. `scans` says that host files are searched as a whole.
+    /// Creates a file without omissions. `scans` says that all of it is read.
     pub fn new(ranges: Ranges, scans: bool) -> Self {
         Remote { ranges, scans, unread: AtomicUsize::new(0), unsearched: AtomicUsize::new(0) }
     }
 
-    /// Returns whether host files are searched as a whole.
+    /// Returns whether all is read: host files as a whole, and all members of packages.
     pub fn scans(&self) -> bool {
         self.scans
     }
@@ -59,7 +59,7 @@ impl Remote {
         };
         if unread > 0 {
             let members = crate::style::count(unread, "member");
-            add(format_args!("{members} not read, by their names"));
+            add(format_args!("{members} not read, by their names (--scan)"));
         }
         if unsearched > 0 {
             let files = crate::style::files(unsearched);
