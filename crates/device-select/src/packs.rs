@@ -255,8 +255,8 @@ impl<P: Clone + Ord> PackAnswer<P> {
         }
     }
 
-    /// Returns the answer without the claim that packs are not there: nobody looked for others than those that were opened. Where
-    /// code is missing, other packs may have it.
+    /// Returns the answer without the claim that packs are not there: only
+    /// some places were looked at. Where code is missing, other packs may have it.
     #[must_use]
     pub fn with_unsought(mut self) -> Self {
         self.is_unsought = !self.missing.is_empty() && self.need.is_none();

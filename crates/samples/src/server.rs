@@ -195,7 +195,7 @@ impl State {
                 writeln!(head, "Location: {location}\r").unwrap();
             }
             Manner::Whole | Manner::WholeChunked | Manner::WholeEndsEarly | Manner::WholeCloses => {
-                status = 200
+                status = 200;
             }
             Manner::WholeLater if !is_first => status = 200,
             Manner::Noise => {

@@ -108,7 +108,7 @@ fn may_hold_code(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
     // The records of a wheel have no suffix: `RECORD`.
     let is_record = name.split('/').rev().skip(1).any(|part| part.ends_with(".dist-info"));
-    !(is_record && !file.contains('.')) && !WITHOUT_CODE.iter().any(|end| file.ends_with(end))
+    (!is_record || file.contains('.')) && !WITHOUT_CODE.iter().any(|end| file.ends_with(end))
 }
 
 /// Returns whether a member with this name, in lower case, is read at any place.

@@ -201,7 +201,7 @@ impl OpenPack {
     /// Errors of reading, and errors of the pack.
     pub fn of(path: &Path, file: File) -> Result<Self, String> {
         let tables = read_tables(Positioned::new(&file));
-        let tables = tables.map_err(|error| report::reason(&error)).flatten();
+        let tables = tables.map_err(|error| report::reason(&error)).and_then(|tables| tables);
         let tables = tables.map_err(|text| format!("{}: {text}", input::display(path)))?;
         Ok(OpenPack { path: path.to_owned(), file, tables })
     }

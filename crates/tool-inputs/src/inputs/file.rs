@@ -442,6 +442,14 @@ impl Input {
             online.set_split(host.is_some());
             self.host.get_or_init(|| host);
         }
+        // A part of such a file, in place: its bytes are kept for the next reading.
+        if let Origin::Member { installed, store: Some((store, _)), .. } = &self.origin
+            && store.remote().is_some()
+            && let Err(error) = Host::installed_as(store.reader(), installed)
+            && error.kind() != ErrorKind::InvalidData
+        {
+            return Err(error);
+        }
         Ok(())
     }
 

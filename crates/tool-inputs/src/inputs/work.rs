@@ -230,6 +230,9 @@ impl Input {
             // Its path is not one of the system.
             let host = OnceLock::from(None);
             let mut input = Input { path, name, root, is_named, origin, opened, host };
+            if let Err(error) = input.read_online_host() {
+                return Ok(Some(Some(Err(format!("{}: {}", input.name, report::reason(&error))))));
+            }
             let result = work(&input, Threads::one());
             if let Some(store) = input.take_bytes() {
                 if store.was_too_small() {

@@ -381,6 +381,8 @@ fn each_request_that_fails_is_an_error() {
     let wheel = packages::zip(&members(false), &Around::default());
     let prefix = noise(100_000);
     let behind = packages::zip(&members(false), &Around { prefix, ..Around::default() });
+    let program = Around { prefix: library.clone(), ..Around::default() };
+    let program = packages::zip(&members(false), &program);
     let mut archive = fs::read(data("libhip.a")).unwrap();
     archive.resize(archive.len() + 200_000, b'\n');
     let files = [
@@ -389,6 +391,7 @@ fn each_request_that_fails_is_an_error() {
         ("g_gfx1100.kpack", pack),
         ("foo.whl", wheel),
         ("foo.pyz", behind),
+        ("foo", program),
         ("libfoo.a", archive),
     ];
     let mut count = 0;
