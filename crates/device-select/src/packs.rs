@@ -15,6 +15,7 @@ use target_id::Processor;
 use crate::device::Device;
 use crate::few::few;
 use crate::needs::Need;
+use crate::support::Support;
 
 /// A library whose device code lies in kernel packs, in a place of a machine or of a package.
 ///
@@ -124,6 +125,9 @@ fn gpus_of(arch: &str) -> Vec<Vec<&str>> {
     gpus
 }
 
+/// The result for a place without a pack.
+const NOT_THERE: &str = "not there";
+
 /// The table of a pack, or why it cannot be read; `None` if there is no pack.
 type PackTable = Option<Result<Arc<Toc>, String>>;
 
@@ -138,6 +142,7 @@ pub struct PackAnswer<P> {
     conditions: Vec<String>,
     is_later: bool,
     need: Option<Need>,
+    is_unsought: bool,
 }
 
 /// The loader at work.
@@ -186,7 +191,7 @@ impl<L: SplitLibrary> Search<'_, L> {
         let toc = match self.packs.get(path) {
             Some(Some(Ok(toc))) => toc,
             Some(Some(Err(error))) => return error.clone(),
-            _ => return "not there".to_owned(),
+            _ => return NOT_THERE.to_owned(),
         };
         let (name, wrappers) = (self.library.marker().kernel_name(), self.library.wrappers());
         let entries = toc.entries().iter().filter(|entry| entry.kernel_name() == name);
@@ -246,6 +251,28 @@ impl<P: Clone + Ord> PackAnswer<P> {
             conditions,
             is_later: search.is_later,
             need: Some(Need::of_kernel_packs()).filter(|need| gpu.lacks(need)),
+            is_unsought: false,
+        }
+    }
+
+    /// Returns the answer without the claim that packs are not there: only
+    /// some places were looked at. Where code is missing, other packs may have it.
+    #[must_use]
+    pub fn with_unsought(mut self) -> Self {
+        self.is_unsought = !self.missing.is_empty() && self.need.is_none();
+        for (_, result) in self.tried.iter_mut().filter(|(_, result)| result == NOT_THERE) {
+            *result = "not looked for".to_owned();
+        }
+        self
+    }
+
+    /// Returns the verdict: [`Unknown`](Support::Unknown) if packs that [nobody looked for](Self::with_unsought) may have the code.
+    #[must_use]
+    pub fn support(&self) -> Support {
+        match (self.is_served(), self.is_unsought) {
+            (true, _) => Support::Yes,
+            (false, true) => Support::Unknown,
+            (false, false) => Support::No,
         }
     }
 
@@ -300,6 +327,12 @@ impl<P: Clone + Ord> PackAnswer<P> {
             return format!("has no code for {gpu} that is found: needs {need}");
         }
         match self.missing.len() {
+            1.. if self.is_unsought => {
+                let places = few(self.tried.iter().map(|(path, _)| show(path)));
+                format!(
+                    "may have code for {gpu} in kernel packs that were not looked for; name them, too: {places}"
+                )
+            }
             0 if !self.conditions.is_empty() => {
                 let states = few(&self.conditions);
                 format!("has code for {gpu} in {paths}, if it is {states}")

@@ -127,9 +127,10 @@ impl Contents {
                 walked.insert(&(0..4));
                 Some(Box::new(Scan::new(window, &walked, Rc::new([]))))
             }
-            FileFormat::Unknown if cx.options.scan && cx.is_outside() && !source.is_start() => {
-                let is_scanned = other::is_scanned(&head);
-                is_scanned.then(|| Box::new(Scan::of_file(window)) as Box<dyn Children>)
+            FileFormat::Unknown if cx.is_outside() && !source.is_start() => {
+                let (may_scan, scans) = (other::is_scanned(&head), cx.options.scan);
+                cx.unsearched += usize::from(may_scan && !scans);
+                (may_scan && scans).then(|| Box::new(Scan::of_file(window)) as Box<dyn Children>)
             }
             _ => None,
         })

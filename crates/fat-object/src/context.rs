@@ -50,6 +50,8 @@ pub(crate) struct Context<'r> {
     /// Bytes of the files that thin archives name: the limit, and the size of the files.
     pub(crate) thin_members: Budget,
     pub(crate) thin_size: u64,
+    /// Host files that were not searched.
+    pub(crate) unsearched: usize,
     /// `true` in such a file, at any depth.
     pub(crate) in_thin_member: bool,
     /// Containers entered so far.
@@ -93,6 +95,7 @@ impl<'r> Context<'r> {
             names: names_of(0),
             thin_members: Budget::new(options.max_thin_bytes),
             thin_size: 0,
+            unsearched: 0,
             in_thin_member: false,
             entered: 0,
             sound_ids: Vec::new(),

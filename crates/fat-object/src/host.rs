@@ -108,6 +108,8 @@ pub(crate) fn open(
         }
     };
     if sections.is_empty() && are_some_left_out {
+        // Without a search, that is.
+        cx.unsearched += usize::from(!source.is_start());
         return Ok(None);
     }
     let sycl = sycl::tables(cx, source, window, &sections, found)?;

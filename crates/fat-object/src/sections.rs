@@ -57,13 +57,15 @@ enum Stage {
 
 impl Sections {
     pub(crate) fn new(
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         source: &mut Source<'_>,
         window: &Range<u64>,
         sections: Vec<Section>,
         sycl: sycl::Images,
     ) -> io::Result<Self> {
-        let scans = cx.options.scan && !source.is_start() && !is_image(source, window)?;
+        let may_scan = !source.is_start() && !is_image(source, window)?;
+        let scans = cx.options.scan && may_scan;
+        cx.unsearched += usize::from(may_scan && !scans);
         // Objects can lie in objects.
         let has_placeholder = Rc::new(Cell::new(false));
         Ok(Sections {

@@ -37,6 +37,8 @@ pub struct Summary {
     pub images: usize,
     /// Findings reported.
     pub findings: usize,
+    /// Host files, at any depth, that were not searched outside of their device sections ([`Options::with_scan`]).
+    pub unsearched: usize,
 }
 
 /// Walks through everything in `input` that holds device images, in file order.
@@ -285,7 +287,8 @@ impl<'r> Walk<'r> {
     #[must_use]
     pub fn summary(&self) -> Summary {
         let Walk { format, size, images, findings, .. } = *self;
-        Summary { format, size, thin_size: self.cx.thin_size, images, findings }
+        let Context { thin_size, unsearched, .. } = self.cx;
+        Summary { format, size, thin_size, images, findings, unsearched }
     }
 
     /// Shows all to a visitor.

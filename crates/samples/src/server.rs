@@ -27,6 +27,12 @@ pub enum Manner {
     Status(u16),
     /// This status in answer to the first requests, this many times.
     Busy(u16, usize),
+    /// Status 500 in answer to the request of this number, from 0.
+    FailsAt(usize),
+    /// This other file at paths that end with `.kpack`.
+    Pair(Vec<u8>),
+    /// A whole file, which ends where the connection does.
+    WholeCloses,
     /// This `Content-Range` in answer to requests after the first.
     ContentRange(String),
     /// This `Content-Range` in answer to the first request.
@@ -181,12 +187,16 @@ impl State {
         let mut is_chunked = false;
         match &self.manner {
             Manner::Status(other) => status = *other,
+            Manner::Pair(other) if path.ends_with(".kpack") => file = other,
+            Manner::FailsAt(failing) if number == *failing => status = 500,
             Manner::Busy(other, times) if number < *times => status = *other,
             Manner::Redirects(location) if path != "/there" => {
                 status = 302;
                 writeln!(head, "Location: {location}\r").unwrap();
             }
-            Manner::Whole | Manner::WholeChunked | Manner::WholeEndsEarly => status = 200,
+            Manner::Whole | Manner::WholeChunked | Manner::WholeEndsEarly | Manner::WholeCloses => {
+                status = 200;
+            }
             Manner::WholeLater if !is_first => status = 200,
             Manner::Noise => {
                 out.write_all(b"220 mail.example.com ESMTP\r\n\r\n")?;
@@ -233,11 +243,13 @@ impl State {
             matches!(self.manner, Manner::Chunked | Manner::ChunkedMore | Manner::WholeChunked);
         if is_chunked {
             head.push_str("Transfer-Encoding: chunked\r\n");
+        } else if self.manner == Manner::WholeCloses {
+            head.push_str("Connection: close\r\n");
         } else {
             writeln!(head, "Content-Length: {}\r", bytes.len()).unwrap();
         }
         let ends_early = match &self.manner {
-            Manner::WholeEndsEarly => true,
+            Manner::WholeEndsEarly | Manner::WholeCloses => true,
             Manner::EndsEarly => !is_first,
             Manner::Breaks(times) => (1..=*times).contains(&number),
             _ => false,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use device_select::{Device, FileSet, PackAnswer, Runtime, Selection, Support, Vendor};
 use fat_object::{FileFormat, Summary};
+use kpack::Toc;
 
 use together::Together;
 pub use together::{Matcher, PackFile, Reporter, VariantAnswer};
@@ -17,6 +18,7 @@ use tool_inputs::limits::Limits;
 use tool_inputs::split_library::Host;
 use tool_inputs::units::{FileUnits, Walk};
 use tool_kit::looked::Seen;
+use tool_kit::report;
 
 /// The words for what is looked for.
 pub const SOUGHT: &str = "code for these GPUs";
@@ -61,6 +63,8 @@ pub enum Read {
     Passed,
     /// Such a library in a package.
     Member(Arc<Host>),
+    /// Such a library on a server.
+    Online(Arc<Host>),
     /// A kernel pack in a package.
     Pack(Box<PackFile>),
 }
@@ -81,6 +85,7 @@ impl Read {
                 Read::File(None, vec![Complaint::error(file.name(), "verify/kernel-packs", text)])
             }
             Ok(Some(host)) if file.is_in_package() => Read::Member(host),
+            Ok(Some(host)) if file.is_online() => Read::Online(host),
             Ok(Some(host)) => {
                 let gpus = question.gpus.iter();
                 let gpus = gpus.filter(|gpu| file.is_named() || gpu.vendor() == Vendor::Amd);
@@ -88,18 +93,31 @@ impl Read {
                 Read::Split(host, answers)
             }
             Ok(None) => {
-                let (found, complaints) = File::of(question, file, walked(file));
-                match found {
-                    Some(found) if found.is_pack_in(file) => {
-                        match file.pack_table(question.limits.max_input) {
-                            Some((path, toc)) => {
-                                let mut input = file.clone();
-                                input.take_bytes();
-                                Read::Pack(Box::new(PackFile { input, file: found, toc, path }))
-                            }
-                            None => Read::File(Some(found), complaints),
-                        }
+                let (found, mut complaints) = File::of(question, file, walked(file));
+                let is_pack =
+                    |found: &File| found.is_pack_in(file) || found.is_pack_on_server(file);
+                let table = found.as_ref().filter(|found| is_pack(found));
+                let table = match table.map(|_| file.pack_table(question.limits.max_input)) {
+                    Some(Err(error)) => {
+                        let reason = report::reason(&error);
+                        complaints.push(Complaint::error(file.name(), "file/error", reason));
+                        return Read::File(None, complaints);
                     }
+                    Some(Ok(table)) => table,
+                    None => None,
+                };
+                match found {
+                    Some(found) if file.is_online() => {
+                        Read::File(Some(File { pack: table, ..found }), complaints)
+                    }
+                    Some(found) if found.is_pack_in(file) => match table {
+                        Some((path, toc)) => {
+                            let mut input = file.clone();
+                            input.take_bytes();
+                            Read::Pack(Box::new(PackFile { input, file: found, toc, path }))
+                        }
+                        None => Read::File(Some(found), complaints),
+                    },
                     found => Read::File(found, complaints),
                 }
             }
@@ -114,6 +132,8 @@ pub struct File {
     pub read: FileUnits,
     /// One for each GPU of the question.
     pub answers: Vec<Selection>,
+    /// The table of a kernel pack on a server, with its place.
+    pack: Option<(PathBuf, Arc<Toc>)>,
 }
 
 impl File {
@@ -131,7 +151,7 @@ impl File {
     pub fn with_answers(question: &Question<'_>, read: FileUnits) -> Self {
         let gpus = question.gpus.iter();
         let answers = gpus.map(|gpu| device_select::select(&read.units, gpu)).collect();
-        File { read, answers }
+        File { read, answers, pack: None }
     }
 
     /// Returns what came of a file; an error if nothing is worth a word.
@@ -175,6 +195,12 @@ impl File {
     fn is_pack_in(&self, input: &Input) -> bool {
         let is_pack = self.read.summary.format == FileFormat::Kpack;
         is_pack && input.is_in_package() && !input.is_named() && !self.is_damaged()
+    }
+
+    /// Returns whether it is a kernel pack on a server, and in order.
+    fn is_pack_on_server(&self, input: &Input) -> bool {
+        let is_pack = self.read.summary.format == FileFormat::Kpack;
+        is_pack && input.is_online() && !self.is_damaged()
     }
 
     /// Returns whether something is wrong with its containers.

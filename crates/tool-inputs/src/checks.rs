@@ -231,7 +231,7 @@ impl Checked {
                 }
             }
             if summary.format == FileFormat::Kpack && summary.findings == 0 {
-                findings.pack = file.pack_table(limits.max_input);
+                findings.pack = file.pack_table(limits.max_input)?;
             }
             Ok(summary)
         });

@@ -3,7 +3,7 @@
 mod file;
 mod work;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,8 @@ impl Inputs {
     /// Returns the file at a URL, or one member of the package that it is.
     pub fn on_server(url: &str, member: Option<&str>, network: Network) -> Self {
         let online = Arc::new(Online::new(url, network));
-        let files = vec![Input::online(0, online, member.map(str::to_owned))];
+        let (name, member) = (online.name(), member.map(str::to_owned));
+        let files = vec![Input::online(0, &name, online, member)];
         Inputs { files, ..Inputs::find(&[]) }
     }
 
@@ -86,10 +87,17 @@ impl Inputs {
             sought: "device code",
             verifies: false,
         };
+        let mut names = HashMap::new();
         for (root, path) in wildcards::expanded(arguments).iter().enumerate() {
             let online = network.and_then(|network| Online::of_argument(path, network));
             if let Some(online) = online {
-                found.files.push(Input::online(root, online, None));
+                // URLs may differ in their queries only, which are not printed.
+                let (mut name, count) = (online.name(), names.entry(online.name()).or_insert(0));
+                *count += 1;
+                if *count > 1 {
+                    name.as_mut_os_string().push(format!(" ({count})"));
+                }
+                found.files.push(Input::online(root, &name, online, None));
                 continue;
             }
             match fs::metadata(path) {

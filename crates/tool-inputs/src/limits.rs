@@ -35,9 +35,7 @@ pub(crate) fn walk_remote(
 ) -> io::Result<Summary> {
     let Some(remote) = remote.filter(|remote| !remote.scans()) else { return walk(options) };
     let summary = walk(&options.clone().with_scan(false))?;
-    if summary.format.is_host() {
-        remote.add_unsearched();
-    }
+    remote.add_unsearched(summary.unsearched);
     Ok(summary)
 }
 

@@ -1,5 +1,6 @@
 //! Files on web servers, by URL.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,11 +11,11 @@ use tool_kit::remote::is_url;
 /// The options of commands that read files on servers.
 #[derive(clap::Args, Clone, Copy, Debug, Default)]
 pub struct Network {
-    /// Search files on servers outside of device sections, too
+    /// Read all members and all bytes of files on servers
     ///
     /// A FILE that starts with http:// or https:// is read from a server, in ranges: of a wheel or another zip file its directory
     /// and the members that may hold device code, by their names; of a library its headers and device sections. A note says what
-    /// was not read. With this option, all bytes of a library are read, as of a local file.
+    /// was not read. With this option, all is read, as of a local file.
     #[arg(long, hide_short_help = true)]
     scan: bool,
 }
@@ -38,7 +39,6 @@ pub(crate) struct Note {
 }
 
 /// A file on a server.
-#[derive(Debug)]
 pub(crate) struct Online {
     url: String,
     #[cfg_attr(not(feature = "network"), allow(dead_code, reason = "nothing is read"))]
@@ -53,6 +53,17 @@ struct State {
     #[cfg(feature = "network")]
     counts: Option<tool_network::Counts>,
     note: Option<Note>,
+    /// It is a library whose device code is in kernel packs.
+    is_split: bool,
+    /// It was read, and is not opened again.
+    is_over: bool,
+}
+
+/// Prints it as a message does: the query may be a secret.
+impl fmt::Debug for Online {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Online({})", self.name().display())
+    }
 }
 
 /// Returns the name of a URL for messages and outputs: without its query, which may be a secret.
@@ -91,11 +102,25 @@ impl Online {
         PathBuf::from(format!("{scheme}://..."))
     }
 
+    /// Returns the place of the file: the URL without its query.
+    pub(crate) fn place(&self) -> PathBuf {
+        let url = self.url.split(['?', '#']).next();
+        PathBuf::from(url.unwrap_or(&self.url))
+    }
+
+    /// Sets whether it is a library whose device code is in kernel packs.
+    pub(crate) fn set_split(&self, is_split: bool) {
+        self.state().is_split = is_split;
+    }
+
     /// Returns the file, and asks for its first bytes if it is not open.
     pub(crate) fn open(&self, max: MaxInput) -> io::Result<Arc<Opened>> {
         let mut state = self.state();
         if let Some(opened) = state.opened.upgrade() {
             return Ok(opened);
+        }
+        if state.is_over {
+            return Err(io::Error::other("the file on the server is not opened again"));
         }
         let opened = Arc::new(self.connect(&mut state, max)?);
         state.opened = Arc::downgrade(&opened);
@@ -134,6 +159,7 @@ impl Online {
         use tool_kit::style::size;
 
         let mut state = self.state();
+        state.is_over = true;
         let Some(counts) = &state.counts else { return };
         let (read, len) = (size(counts.bytes()), size(opened.len()));
         let requests = counts.requests();
@@ -143,7 +169,12 @@ impl Online {
             None => ": the server has no ranges",
         };
         let cost = format!("read {read} of {len} in {requests}{whole}");
-        let left_out = opened.remote().map_or_else(String::new, tool_kit::remote::Remote::left_out);
+        let mut left_out =
+            opened.remote().map_or_else(String::new, tool_kit::remote::Remote::left_out);
+        if state.is_split {
+            let between = if left_out.is_empty() { "" } else { "; " };
+            left_out = format!("{left_out}{between}kernel packs not looked for");
+        }
         state.note = Some(Note { cost, left_out });
     }
 

@@ -79,13 +79,14 @@ const IN_PLACE: [&str; 12] = [
 /// zip file may be at their end, and in place they would take more requests.
 const SMALL: u64 = 64 << 20;
 
-/// Prepares to read a member that lies at `place`; returns `false` for one that is not read, by its name.
+/// Prepares to read a member that lies at `place`; returns `false` for one that is not read, by its name. With `--scan`, all are.
 pub(crate) fn prepare(remote: &Remote, member: &ZipMember, place: Option<&Range<u64>>) -> bool {
-    if member.is_directory() || member.size() == 0 {
+    // A size may be wrong.
+    if member.is_directory() || member.size() == 0 && member.stored_size() == 0 {
         return false;
     }
     let name = String::from_utf8_lossy(member.name()).to_ascii_lowercase();
-    if !may_hold_code(&name) {
+    if !remote.scans() && !may_hold_code(&name) {
         remote.add_unread();
         return false;
     }
@@ -105,9 +106,9 @@ pub(crate) fn is_read_in_place(package: &Opened, member: &Member) -> bool {
 /// Returns whether a member with this name, in lower case, may hold device code.
 fn may_hold_code(name: &str) -> bool {
     let file = name.rsplit('/').next().unwrap_or(name);
-    // The records of a wheel.
+    // The records of a wheel have no suffix: `RECORD`.
     let is_record = name.split('/').rev().skip(1).any(|part| part.ends_with(".dist-info"));
-    !is_record && !WITHOUT_CODE.iter().any(|end| file.ends_with(end))
+    (!is_record || file.contains('.')) && !WITHOUT_CODE.iter().any(|end| file.ends_with(end))
 }
 
 /// Returns whether a member with this name, in lower case, is read at any place.
@@ -143,6 +144,7 @@ mod tests {
             "x.dist-info",
             "pkg-x.tar.zst",
             "a.py/x",
+            "x-1.dist-info/libx.so",
         ] {
             assert!(may_hold_code(name), "{name}");
         }

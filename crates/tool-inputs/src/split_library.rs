@@ -70,6 +70,12 @@ impl Host {
         Ok(fat_edit::moved_out(file)?.map(|moved| Host::new(moved, path)))
     }
 
+    /// Reads a file on a server, with its URL. Variables of this machine do not lead to its packs.
+    pub(crate) fn online(file: Positioned<'_>, path: &Path) -> io::Result<Option<Self>> {
+        let host = Host::installed_as(file, path)?;
+        Ok(host.map(|host| Host { variables: [None, None], ..host }))
+    }
+
     fn new((marker, wrappers): (Marker, Vec<u64>), path: &Path) -> Self {
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         let variables = ["ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX"];
@@ -170,14 +176,10 @@ pub struct OpenPack {
 /// # Errors
 ///
 /// Errors of reading, and errors of the pack.
-pub(crate) fn read_tables(file: Positioned<'_>) -> Result<Tables, String> {
-    let read = || {
-        let mut source = Source::new(file)?;
-        let all = 0..source.len();
-        Tables::read(&mut source, &all)
-    };
-    let tables = read().map_err(|error| report::reason(&error))?;
-    tables.map_err(|error| error.to_string())
+pub(crate) fn read_tables(file: Positioned<'_>) -> io::Result<Result<Tables, String>> {
+    let mut source = Source::new(file)?;
+    let all = 0..source.len();
+    Ok(Tables::read(&mut source, &all)?.map_err(|error| error.to_string()))
 }
 
 impl OpenPack {
@@ -198,8 +200,9 @@ impl OpenPack {
     ///
     /// Errors of reading, and errors of the pack.
     pub fn of(path: &Path, file: File) -> Result<Self, String> {
-        let tables = read_tables(Positioned::new(&file))
-            .map_err(|text| format!("{}: {text}", input::display(path)))?;
+        let tables = read_tables(Positioned::new(&file));
+        let tables = tables.map_err(|error| report::reason(&error)).and_then(|tables| tables);
+        let tables = tables.map_err(|text| format!("{}: {text}", input::display(path)))?;
         Ok(OpenPack { path: path.to_owned(), file, tables })
     }
 

@@ -48,9 +48,10 @@ impl fmt::Debug for Opened {
 /// Bound on what is copied of inputs that are not files.
 #[derive(clap::Args, Clone, Copy, Debug)]
 pub struct MaxInput {
-    /// Limit the bytes read from standard input or a pipe (suffixes K, M, G)
+    /// Limit the bytes read from standard input, a pipe or a URL (suffixes K, M, G)
     ///
-    /// Such input is copied to a temporary file. Regular files are not copied and have no limit.
+    /// Standard input and pipes are copied to a temporary file. Regular files are not copied and have no limit. Each URL has the limit
+    /// for itself.
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = parse_size, hide_short_help = true)]
     max_input: u64,
 }

@@ -27,12 +27,12 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Creates a file without omissions. `scans` says that host files are searched as a whole.
+    /// Creates a file without omissions. `scans` says that all of it is read.
     pub fn new(ranges: Ranges, scans: bool) -> Self {
         Remote { ranges, scans, unread: AtomicUsize::new(0), unsearched: AtomicUsize::new(0) }
     }
 
-    /// Returns whether host files are searched as a whole.
+    /// Returns whether all is read: host files as a whole, and all members of packages.
     pub fn scans(&self) -> bool {
         self.scans
     }
@@ -42,9 +42,9 @@ impl Remote {
         self.unread.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a host file that was not searched outside of device sections.
-    pub fn add_unsearched(&self) {
-        self.unsearched.fetch_add(1, Ordering::Relaxed);
+    /// Counts host files that were not searched outside of device sections.
+    pub fn add_unsearched(&self, files: usize) {
+        self.unsearched.fetch_add(files, Ordering::Relaxed);
     }
 
     /// Returns the text about what was not read; empty if all was.
@@ -59,7 +59,7 @@ impl Remote {
         };
         if unread > 0 {
             let members = crate::style::count(unread, "member");
-            add(format_args!("{members} not read, by their names"));
+            add(format_args!("{members} not read, by their names (--scan)"));
         }
         if unsearched > 0 {
             let files = crate::style::files(unsearched);

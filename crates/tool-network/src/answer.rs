@@ -14,6 +14,8 @@ pub struct Answer<'a> {
     pub content_length: Option<&'a str>,
     /// `Content-Encoding`.
     pub content_encoding: Option<&'a str>,
+    /// `Transfer-Encoding`.
+    pub transfer_encoding: Option<&'a str>,
     /// `ETag`.
     pub etag: Option<&'a str>,
     /// `Last-Modified`.
@@ -59,6 +61,9 @@ impl<'a> Answer<'a> {
         match self.status {
             200 => {
                 let len = self.length()?;
+                if len.is_none() && !self.is_chunked() {
+                    return Err("status 200 with neither Content-Length nor chunks: expected one, because the file may be incomplete".to_owned());
+                }
                 return Ok(Served::Whole(len));
             }
             // No byte of an empty file can be asked for.
@@ -149,6 +154,12 @@ impl<'a> Answer<'a> {
         }
     }
 
+    /// Returns whether the answer says where it ends, without a length.
+    fn is_chunked(&self) -> bool {
+        let last = self.transfer_encoding.and_then(|text| text.rsplit(',').next());
+        last.is_some_and(|coding| coding.trim().eq_ignore_ascii_case("chunked"))
+    }
+
     fn length(&self) -> Result<Option<u64>, String> {
         let Some(text) = self.content_length else { return Ok(None) };
         let text = text.trim();
@@ -218,7 +229,10 @@ mod tests {
             Answer { content_range: Some("bytes */0"), ..Answer::new(416) }.first(9),
             ranges(0, 0)
         );
-        assert_eq!(Answer::new(200).first(9), Ok(Served::Whole(None)));
+        for chunked in ["chunked", "Chunked ", "gzip, chunked"] {
+            let answer = Answer { transfer_encoding: Some(chunked), ..Answer::new(200) };
+            assert_eq!(answer.first(9), Ok(Served::Whole(None)));
+        }
         let whole = Answer { content_length: Some("77"), ..Answer::new(200) };
         assert_eq!(whole.first(9), Ok(Served::Whole(Some(77))));
         for bad in [
@@ -232,6 +246,8 @@ mod tests {
             partial("items 0-99/1000"),
             partial(""),
             Answer::new(206),
+            Answer::new(200),
+            Answer { transfer_encoding: Some("identity"), ..Answer::new(200) },
             Answer::new(404),
             Answer::new(416),
             Answer { content_length: Some("99"), ..partial("bytes 0-99/1000") },

@@ -136,7 +136,11 @@ impl Session {
             let request = self
                 .agent
                 .get(place.uri())
-                .header("Range", format!("bytes={}-{last}", range.start));
+                .header("Range", format!("bytes={}-{last}", range.start))
+                .config()
+                // Trailers and the extensions of chunks have no other limit.
+                .timeout_global(Some(self.limits.time.saturating_sub(self.started.elapsed())))
+                .build();
             let response = request.call().map_err(|error| self.fault(&error).at(&place, asked))?;
             if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
                 return Ok((place, response));
@@ -170,11 +174,17 @@ impl Session {
         if self.started.elapsed() <= limit {
             return Ok(());
         }
-        Err(Fault::last(format!("exceeds the limit of {} seconds", limit.as_secs())))
+        Err(self.over_time())
+    }
+
+    fn over_time(&self) -> Fault {
+        let limit = self.limits.time.as_secs_f32();
+        Fault::last(format!("exceeds the limit of {limit} seconds"))
     }
 
     fn fault(&self, error: &Error) -> Fault {
         match error {
+            Error::Timeout(ureq::Timeout::Global) => self.over_time(),
             Error::Timeout(_) => {
                 Fault::again(format!("no answer within {} seconds", self.limits.wait.as_secs_f32()))
             }
@@ -202,12 +212,15 @@ pub(crate) fn header<'r>(response: &'r Response<Body>, name: &http::HeaderName) 
 
 /// Returns the head of an answer.
 pub(crate) fn answer(response: &Response<Body>) -> Answer<'_> {
-    use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED};
+    use http::header::{
+        CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING,
+    };
     let header = |name| header(response, &name);
     Answer {
         content_range: header(CONTENT_RANGE),
         content_length: header(CONTENT_LENGTH),
         content_encoding: header(CONTENT_ENCODING),
+        transfer_encoding: header(TRANSFER_ENCODING),
         etag: header(ETAG),
         last_modified: header(LAST_MODIFIED),
         ..Answer::new(response.status().as_u16())
@@ -240,7 +253,7 @@ impl Received {
                     return Err(match of_ureq {
                         Some(error) => session.fault(error),
                         None if error.kind() == io::ErrorKind::TimedOut => {
-                            session.fault(&Error::Timeout(ureq::Timeout::Global))
+                            session.fault(&Error::Timeout(ureq::Timeout::RecvBody))
                         }
                         None => Fault::again(plain(&error)),
                     });

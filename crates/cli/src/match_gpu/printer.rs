@@ -246,10 +246,10 @@ impl Reporter for Printer<'_> {
         if !self.document.is_text() {
             self.document.row_of(name, &answer.record(|path| input::display(path)))?;
         }
-        let support = if answer.is_served() { Support::Yes } else { Support::No };
+        let support = answer.support();
         let words = answer.words(|path| input::display(path));
         self.verdict(name, answer.gpu(), support, &words)?;
-        if !answer.is_served() {
+        if support == Support::No {
             let mut gpus = self.question.gpus.iter();
             gpus.find(|gpu| gpu.name() == answer.gpu())
                 .into_iter()

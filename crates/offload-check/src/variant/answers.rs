@@ -162,10 +162,11 @@ fn answer(variants: &BTreeMap<String, Variant>, (n, gpu): (usize, &Device)) -> (
 
 /// Returns the path of a variant of a wheel without its label, and the label.
 fn variant_of(path: &str) -> Option<(String, String)> {
-    let name = path.rsplit(['/', '\\']).next()?;
-    let wheel = WheelName::parse(name).ok()?;
+    let start = path.rfind(['/', '\\']).map_or(0, |at| at + 1);
+    let (directory, name) = path.split_at(start);
+    // A URL may have the sign of a query, and a number; the name of a wheel has neither.
+    let wheel = WheelName::parse(name.split(['?', ' ']).next()?).ok()?;
     let label = wheel.label()?.to_owned();
-    let directory = path.strip_suffix(name)?;
     Some((format!("{directory}{}", wheel.with_label(None).ok()?), label))
 }
 

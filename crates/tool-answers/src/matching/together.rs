@@ -107,6 +107,10 @@ impl<'q, R: Reporter> Matcher<'q, R> {
                 together.split.add_library(input.name(), &host, false);
                 return Ok(Seen::Well);
             }
+            Read::Online(host) => {
+                together.online.add_library(input.name(), &host, false);
+                return Ok(Seen::Well);
+            }
             Read::Pack(pack) => {
                 let name = pack.input.name();
                 reporter.rows(name, &pack.file)?;
@@ -125,6 +129,10 @@ impl<'q, R: Reporter> Matcher<'q, R> {
         };
         reporter.complain(&complaints)?;
         if let Some(file) = file {
+            if let Some((path, toc)) = &file.pack {
+                let plain = without_features(path);
+                together.online.add_pack(path.clone(), plain, input.name(), toc);
+            }
             let is_taken = together.takes(input, &file);
             reporter.rows(input.name(), &file)?;
             reporter.file(input, &file, is_taken)?;
@@ -155,6 +163,8 @@ pub(super) struct Together<'q> {
     /// The split libraries and the kernel packs in packages.
     split: PackSet<Host>,
     packs: Vec<PackFile>,
+    /// The split libraries and the kernel packs on servers that arguments name.
+    online: PackSet<Host>,
     variants: VariantAnswers,
     fails: bool,
 }
@@ -174,7 +184,7 @@ impl<'q> Together<'q> {
         let found = inputs.files().iter().filter(|file| !file.is_named());
         let several = Alternatives::of(found.map(Input::name));
         let alternatives = FileSet::new(question.gpus.clone());
-        let (split, packs) = (PackSet::default(), Vec::new());
+        let (split, packs, online) = (PackSet::default(), Vec::new(), PackSet::default());
         let names = inputs.files().iter().map(Input::name);
         let mut variants = VariantAnswers::of(names, &question.gpus);
         for file in
@@ -186,7 +196,7 @@ impl<'q> Together<'q> {
             }
         }
         let (package, fails) = (None, false);
-        Together { question, several, package, alternatives, split, packs, variants, fails }
+        Together { question, several, package, alternatives, split, packs, online, variants, fails }
     }
 
     /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
@@ -229,6 +239,15 @@ impl<'q> Together<'q> {
         }
         for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
             for (name, answer) in self.split.answers(gpu) {
+                fails |= !answer.is_served();
+                reporter.split(name, &answer)?;
+            }
+        }
+        for gpu in &self.question.gpus {
+            for (name, mut answer) in self.online.answers(gpu) {
+                if gpu.vendor() == Vendor::Amd {
+                    answer = answer.with_unsought();
+                }
                 fails |= !answer.is_served();
                 reporter.split(name, &answer)?;
             }

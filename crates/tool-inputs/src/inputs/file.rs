@@ -114,9 +114,14 @@ impl Input {
         }
     }
 
-    /// Returns a file on a server, or the member of a package.
-    pub(super) fn online(root: usize, online: Arc<Online>, member: Option<String>) -> Self {
-        let file = Input::named(&online.name());
+    /// Returns a file on a server with its name for messages, or the member of a package.
+    pub(super) fn online(
+        root: usize,
+        path: &Path,
+        online: Arc<Online>,
+        member: Option<String>,
+    ) -> Self {
+        let file = Input::named(path);
         let name = member.as_ref().map(|member| format!("{}:{member}", file.name));
         let name = name.unwrap_or_else(|| file.name.clone());
         Input { root, name, origin: Origin::Server(online, member), ..file }
@@ -128,6 +133,11 @@ impl Input {
             Origin::Server(online, _) => Some(online),
             _ => None,
         }
+    }
+
+    /// Returns whether it is a file on a server.
+    pub fn is_online(&self) -> bool {
+        self.server().is_some()
     }
 
     /// Returns a file that was found, not named.
@@ -208,7 +218,7 @@ impl Input {
     pub fn real(&self) -> Option<PathBuf> {
         match &self.origin {
             Origin::Below(root, relative) => Some(root.real.as_ref()?.join(relative)),
-            Origin::Server(..) => Some(self.path.clone()),
+            Origin::Server(online, _) => Some(online.place()),
             _ => real::path(&self.path).ok(),
         }
     }
@@ -362,14 +372,18 @@ impl Input {
 
     /// Reads the table of the kernel pack that the file is, with the path where it is installed; `None` if it is not
     /// one.
-    pub fn pack_table(&self, max: MaxInput) -> Option<(PathBuf, Arc<Toc>)> {
+    ///
+    /// # Errors
+    ///
+    /// Errors of opening and reading the file.
+    pub fn pack_table(&self, max: MaxInput) -> io::Result<Option<(PathBuf, Arc<Toc>)>> {
         let (path, tables) = match &self.origin {
             Origin::Member { installed, store: Some((store, _)), .. } => {
-                (installed.clone(), read_tables(store.reader()))
+                (Some(installed.clone()), read_tables(store.reader())?)
             }
-            _ => (self.real()?, read_tables(self.open(max).ok()?.reader())),
+            _ => (self.real(), read_tables(self.open(max)?.reader())?),
         };
-        Some((path, Arc::new(tables.ok()?.into_toc())))
+        Ok(path.zip(tables.ok().map(|tables| Arc::new(tables.into_toc()))))
     }
 
     /// Takes its bytes: what is left is only for messages.
@@ -390,9 +404,9 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// Errors of opening; [`Unsupported`](ErrorKind::Unsupported) for a member of a package.
+    /// Errors of opening; [`Unsupported`](ErrorKind::Unsupported) for a member of a package, and for a file on a server.
     pub fn open_thin_member(&self, name: &[u8]) -> io::Result<File> {
-        if self.is_in_package() {
+        if self.is_in_package() || self.is_online() {
             return Err(ErrorKind::Unsupported.into());
         }
         input::open_thin_file(&self.path, name)
@@ -460,6 +474,28 @@ impl Input {
         matches!(self.origin, Origin::PackOf(_))
     }
 
+    /// Reads what a file on a server says of kernel packs, while it is open: it is not opened again.
+    ///
+    /// # Errors
+    ///
+    /// Errors of reading. Damage is not one.
+    pub(super) fn read_online_host(&self) -> io::Result<()> {
+        if let (Some(online), Some(Ok(opened))) = (self.server(), &self.opened) {
+            let host = known(Host::online(opened.reader(), &online.place()))?;
+            online.set_split(!matches!(host, Ok(None)));
+            self.host.get_or_init(|| host);
+        }
+        // A part of such a file, in place: its bytes are kept for the next reading.
+        if let Origin::Member { installed, store: Some((store, _)), .. } = &self.origin
+            && store.remote().is_some()
+            && let Err(error) = Host::installed_as(store.reader(), installed)
+            && error.kind() != ErrorKind::InvalidData
+        {
+            return Err(error);
+        }
+        Ok(())
+    }
+
     /// Returns what a library says whose device code is in kernel packs; `None` for another file, and for one whose marker is damaged.
     pub fn split_host(&self) -> Option<Arc<Host>> {
         self.split_library().ok().flatten()
@@ -472,20 +508,16 @@ impl Input {
     /// The device code was moved out, and the marker that says where is damaged. The work itself complains of files that cannot be
     /// read.
     pub fn split_library(&self) -> Result<Option<Arc<Host>>, String> {
-        let known = |read: io::Result<Option<Host>>| match read {
-            Ok(host) => Ok(host.map(Arc::new)),
-            Err(error) if error.kind() == ErrorKind::InvalidData => {
-                Err(format!("marker of kernel packs: {error}"))
-            }
-            Err(_) => Ok(None),
-        };
+        let known = |read| known(read).unwrap_or(Ok(None));
         if let Origin::Member { installed, store: Some((store, _)), .. } = &self.origin {
             return known(Host::installed_as(store.reader(), installed));
         }
-        let is_server = matches!(self.origin, Origin::Server(..));
+        if matches!(self.origin, Origin::Server(..)) {
+            // It was read when the file was open.
+            return self.host.get().cloned().unwrap_or(Ok(None));
+        }
         let read = || match (&self.origin, self.open(MaxInput::default())) {
             (Origin::PackOf(_), _) | (_, Err(_)) => Ok(None),
-            (_, Ok(opened)) if is_server => known(Host::installed_as(opened.reader(), &self.path)),
             (_, Ok(opened)) if opened.has_path() => known(Host::read(opened.reader(), &self.path)),
             _ => Ok(None),
         };
@@ -543,5 +575,23 @@ impl Visitor for Walked<'_> {
             }
             opened => opened,
         }
+    }
+}
+
+/// What a library says whose device code is in kernel packs; words where its marker is damaged.
+type Split = Result<Option<Arc<Host>>, String>;
+
+/// Returns what a library says of its kernel packs.
+///
+/// # Errors
+///
+/// Errors of reading. Damage is not one.
+fn known(read: io::Result<Option<Host>>) -> io::Result<Split> {
+    match read {
+        Ok(host) => Ok(Ok(host.map(Arc::new))),
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            Ok(Err(format!("marker of kernel packs: {error}")))
+        }
+        Err(error) => Err(error),
     }
 }

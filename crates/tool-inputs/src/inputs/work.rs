@@ -84,6 +84,13 @@ impl Input {
             Ok(None) => file.open(limits.max_input).and_then(|opened| Package::behind(&opened)),
             _ => Ok(None),
         };
+        if let (Some(Ok(_)), (Err(error), _) | (_, Err(error))) = (&file.opened, (&whole, &behind))
+            && !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::Unsupported)
+        {
+            // It is not known what the file is.
+            take(Err((self.name.clone(), report::reason(error))))?;
+            return Ok(None);
+        }
         let package = match (whole, behind) {
             (Ok(Some(package)), _) => package,
             (_, Ok(Some(package))) => {
@@ -153,6 +160,9 @@ impl Input {
         work: &(impl Fn(&Input, Threads) -> R + Sync),
         take: &mut Take<'_, R>,
     ) -> io::Result<()> {
+        if let Err(error) = self.read_online_host() {
+            return take(Err((self.name.clone(), report::reason(&error))));
+        }
         let result = work(self, threads);
         let packs = self.packs();
         take(Ok((Some(Input { opened: None, ..self.clone() }), result)))?;
@@ -226,6 +236,9 @@ impl Input {
             // Its path is not one of the system.
             let host = OnceLock::from(Ok(None));
             let mut input = Input { path, name, root, is_named, origin, opened, host };
+            if let Err(error) = input.read_online_host() {
+                return Ok(Some(Some(Err((input.name.clone(), report::reason(&error))))));
+            }
             let result = work(&input, Threads::one());
             if let Some(store) = input.take_bytes() {
                 if store.was_too_small() {

@@ -107,6 +107,7 @@ fn an_answer_that_is_wrong_is_an_error() {
         (Manner::Header("Content-Encoding: gzip".to_owned()), "Content-Encoding \"gzip\""),
         (Manner::EndsEarly, "at 0x"),
         (Manner::WholeEndsEarly, "at 0x249f0"),
+        (Manner::WholeCloses, "status 200 with neither Content-Length nor chunks"),
         (Manner::Breaks(3), "at 0x"),
         (Manner::Silent, "no answer within 0.5 seconds"),
         (Manner::Changes, "the file was changed while it was read: another ETag"),

@@ -41,7 +41,7 @@ fn a_file_on_a_server_gives_the_output_of_a_local_one() {
     let mut count = 0;
     for path in all_data() {
         let name = path.file_name().unwrap().to_str().unwrap();
-        // A server is not asked for the members that a thin archive names.
+        // Files that a thin archive names are read here only: see below.
         if name.contains("thin") {
             continue;
         }
@@ -182,8 +182,7 @@ fn what_was_not_read_is_said() {
     let output = run(&["ls", "--json", &url]);
     let (out, said) = (stdout(&output), stderr(&output));
     let name = wheel.url("/a/foo.whl?...");
-    let left_out =
-        "not read, by their names; 1 file not searched outside of device sections (--scan)";
+    let left_out = "not read, by their names (--scan); 1 file not searched outside of device sections (--scan)";
     assert!(said.contains(&format!("note: {name}: read ")) && said.contains(left_out), "{said}");
     assert!(said.contains(" requests; "), "{said}");
     let document: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -292,4 +291,152 @@ fn commands_that_read_no_urls_say_so() {
         assert!(said.contains("is a URL: expected a file; download it first"), "{args:?}: {said}");
     }
     assert_eq!(server.asked(), []);
+}
+
+#[test]
+fn a_thin_archive_on_a_server_opens_no_local_file() {
+    let place = tempfile::tempdir().unwrap();
+    let local = place.path().join("local.o");
+    fs::copy(data("hip.o"), &local).unwrap();
+    let mut names = format!("{}/\n", local.display()).into_bytes();
+    names.resize(names.len().next_multiple_of(2), b'\n');
+    let header = |name: &str, size: usize| {
+        format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644).into_bytes()
+    };
+    let size = fs::metadata(&local).unwrap().len() as usize;
+    let archive =
+        [b"!<thin>\n".to_vec(), header("//", names.len()), names, header("/0", size)].concat();
+    let here = place.path().join("lib.a");
+    fs::write(&here, &archive).unwrap();
+    let output = run(&["match", "--gpu=gfx1100", here.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let server = Server::start(archive, Manner::Right);
+    for args in [&["ls"][..], &["match", "--gpu=gfx1100"]] {
+        let output = run(&[args, &[&server.url("/lib.a")]].concat());
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(stderr(&output).contains("cannot be read: unsupported"), "{}", stderr(&output));
+        assert!(!stdout(&output).contains("gfx1100"));
+    }
+}
+
+/// A library without its device code, and its kernel pack for gfx1100.
+fn split() -> [Vec<u8>; 2] {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("out");
+    let output = run(&[
+        "split",
+        data("hip-two-units.so").to_str().unwrap(),
+        "--group",
+        "g",
+        "-o",
+        out.to_str().unwrap(),
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    ["hip-two-units.so", ".kpack/g_gfx1100.kpack"].map(|name| fs::read(out.join(name)).unwrap())
+}
+
+#[test]
+fn kernel_packs_on_a_server_are_those_that_are_named() {
+    let [library, pack] = split().map(|bytes| Server::start(bytes, Manner::Right));
+    let [library_url, own] =
+        [library.url("/lib/libfoo.so?a"), library.url("/lib/.kpack/g_gfx1100.kpack?b")];
+    let place = tempfile::tempdir().unwrap();
+    let [_, bytes] = split();
+    // Neither a directory with the name of the URL nor the variables of this machine lead to packs.
+    let named_as_url = own.trim_end_matches("?b").replace("//", "/");
+    let path = place.path().join(named_as_url);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, &bytes).unwrap();
+    let ask = |urls: &[&str], variable: &str| {
+        let mut command = new_command(tool("offload"));
+        let command = command.args(["match", "--json", "--gpu=gfx1100"]).args(urls);
+        command.env("ROCM_KPACK_PATH", variable).current_dir(place.path()).output().unwrap()
+    };
+    for variable in ["", path.to_str().unwrap()] {
+        let output = ask(&[&library_url], variable);
+        let (code, out) = (output.status.code(), stdout(&output));
+        assert_eq!(code, Some(1), "{out}");
+        assert!(out.contains("\"targets/unknown\"") && out.contains("network/not-read"), "{out}");
+        assert!(out.contains("not looked for") && !out.contains("not there"), "{out}");
+    }
+    // A pack on another server is not one of this library.
+    let output = ask(&[&library_url, &pack.url("/lib/.kpack/g_gfx1100.kpack")], "");
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    // One beside it is, whatever comes first.
+    let [bytes, other] = split();
+    let both = Server::start(bytes, Manner::Pair(other));
+    let [library, pack] = [both.url("/lib/libfoo.so?a"), both.url("/lib/.kpack/g_gfx1100.kpack")];
+    for urls in [[&*library, &pack], [&pack, &library]] {
+        let output = ask(&urls, "");
+        assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn each_request_that_fails_is_an_error() {
+    let mut library = fs::read(data("hip-two-units.so")).unwrap();
+    library.resize(1 << 20, 0);
+    let [mut host, pack] = split();
+    host.resize(1 << 20, 0);
+    let wheel = packages::zip(&members(false), &Around::default());
+    let prefix = noise(100_000);
+    let behind = packages::zip(&members(false), &Around { prefix, ..Around::default() });
+    let program = Around { prefix: library.clone(), ..Around::default() };
+    let program = packages::zip(&members(false), &program);
+    let mut archive = fs::read(data("libhip.a")).unwrap();
+    archive.resize(archive.len() + 200_000, b'\n');
+    let files = [
+        ("libfoo.so", library),
+        ("libbar.so", host),
+        ("g_gfx1100.kpack", pack),
+        ("foo.whl", wheel),
+        ("foo.pyz", behind),
+        ("foo", program),
+        ("libfoo.a", archive),
+    ];
+    let mut count = 0;
+    for (name, bytes) in files {
+        for command in ["ls", "match --gpu=gfx1100"] {
+            let ask = |manner| {
+                let server = Server::start(bytes.clone(), manner);
+                let url = server.url(&format!("/{name}"));
+                let args: Vec<&str> = command.split(' ').chain(["--threads=1", &url]).collect();
+                let output = run(&args);
+                (output.status.code(), stderr(&output).to_owned(), server.asked().len())
+            };
+            let (_, _, requests) = ask(Manner::Right);
+            for failing in 0..requests {
+                let (code, said, _) = ask(Manner::FailsAt(failing));
+                assert_eq!(code, Some(1), "{name} {command} {failing}: {said}");
+                assert!(said.contains("status 500"), "{name} {command} {failing}: {said}");
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 30, "{count}");
+}
+
+#[test]
+fn urls_that_differ_in_their_queries_are_several_packages() {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let with = Server::start(
+        packages::zip(&packages::wheel(&[("foo/hip.o", &hip[..])]), &Around::default()),
+        Manner::Right,
+    );
+    let [a, b] = ["a", "b"].map(|query| with.url(&format!("/foo.whl?{query}")));
+    let output = run(&["match", "--json", "--gpu=gfx1100", &a, &b]);
+    let name = with.url("/foo.whl?...");
+    let document: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    let verdicts = document["verdicts"].as_array().unwrap().iter();
+    let names: Vec<&str> = verdicts.map(|verdict| verdict["file"].as_str().unwrap()).collect();
+    assert_eq!(names, [&*name, &format!("{name} (2)")], "{document}");
+}
+
+#[test]
+fn members_of_archives_that_were_not_searched_are_counted() {
+    let server = Server::start(fs::read(data("libhip.a")).unwrap(), Manner::Right);
+    let url = server.url("/libhip.a");
+    let not_searched = "not searched outside of device sections (--scan)";
+    assert!(stderr(&run(&["ls", &url])).contains(not_searched));
+    assert!(!stderr(&run(&["ls", "--scan", &url])).contains(not_searched));
 }
