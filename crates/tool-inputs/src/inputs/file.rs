@@ -509,16 +509,17 @@ impl Input {
     /// read.
     pub fn split_library(&self) -> Result<Option<Arc<Host>>, String> {
         let known = |read| known(read).unwrap_or(Ok(None));
-        if let Origin::Member { installed, store: Some((store, _)), .. } = &self.origin {
-            return known(Host::installed_as(store.reader(), installed));
-        }
-        if matches!(self.origin, Origin::Server(..)) {
+        match &self.origin {
+            Origin::PackOf(_) => return Ok(None),
             // It was read when the file was open.
-            return self.host.get().cloned().unwrap_or(Ok(None));
+            Origin::Server(..) => return self.host.get().cloned().unwrap_or(Ok(None)),
+            Origin::Member { installed, store: Some((store, _)), .. } => {
+                return known(Host::installed_as(store.reader(), installed));
+            }
+            _ => {}
         }
-        let read = || match (&self.origin, self.open(MaxInput::default())) {
-            (Origin::PackOf(_), _) | (_, Err(_)) => Ok(None),
-            (_, Ok(opened)) if opened.has_path() => known(Host::read(opened.reader(), &self.path)),
+        let read = || match self.open(MaxInput::default()) {
+            Ok(opened) if opened.has_path() => known(Host::read(opened.reader(), &self.path)),
             _ => Ok(None),
         };
         self.host.get_or_init(read).clone()
