@@ -579,7 +579,7 @@ impl Visitor for Walked<'_> {
     }
 }
 
-/// What a library says whose device code is in kernel packs; words where its marker is damaged.
+/// The kernel packs that a library names; words where its marker is damaged.
 type Split = Result<Option<Arc<Host>>, String>;
 
 /// Returns what a library says of its kernel packs.
