@@ -18,7 +18,7 @@ const LIMIT: u64 = 1 << 16;
 const MOST_WRITTEN: u64 = 1 << 20;
 
 /// Reads any bytes as a recipe, and as the choices for one. Recipes that are read are followed, with a pack that has the code objects
-/// they need, as many as fit in [`LIMIT`]: this ends with a file of the planned size, a reason or an error.
+/// they need, as many as fit in the limit: this ends with a file of the planned size, a reason or an error.
 pub fn check(data: &[u8]) {
     follow(data);
     if let Ok(made) = made(&mut Unstructured::new(data)) {
