@@ -48,7 +48,7 @@ impl PackageForm {
     ///
     /// # Errors
     ///
-    /// Errors of [`Zip::read`], and [`Io`](ErrorKind::Io) if a compressed file cannot be read.
+    /// Errors of [`Zip::read`]; [`Io`](ErrorKind::Io) or [`Truncated`](ErrorKind::Truncated) if a compressed file cannot be read.
     pub fn read(
         reader: impl ReadSeek,
         head: &[u8],
@@ -100,7 +100,7 @@ fn compressed(
         Err(error) if is_damage(error.kind()) || error.kind() == ErrorKind::Refused => {
             Ok(Some(first.0))
         }
-        Err(error) if error.kind() == ErrorKind::Io => Err(error),
+        Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Truncated) => Err(error),
         Err(_) => Ok(None),
     }
 }

@@ -143,9 +143,15 @@ impl Walker {
                 let mut contents = Vec::new();
                 let decoder = self.allowance.count(codec.decoder(&mut reader)?);
                 let read = decoder.take(HEAD as u64).read_to_end(&mut contents);
-                // The walk itself meets what is wrong after the first bytes.
+                let read = read.map_err(|error| codec_error(codec, error));
+                // The walk itself meets damage after the first bytes.
+                if let Err(error) = &read
+                    && error.kind() == ErrorKind::Io
+                {
+                    return read.map(|_| PackageKind::Compressed);
+                }
                 let Some(kind) = kind_of_contents(&contents, &place.path, sink) else {
-                    read.map_err(|error| codec_error(codec, error))?;
+                    read?;
                     let text = format!("expected a tar file compressed with {codec}");
                     return Err(Error::new(ErrorKind::NotAPackage, text));
                 };
