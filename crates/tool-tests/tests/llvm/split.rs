@@ -152,11 +152,10 @@ fn check_joined(
         return Ok(if is_same { vec![] } else { vec!["it is not the file that was split".into()] });
     }
     let mut complaints = Complaints::new();
-    // Compressed bundles come back compressed.
-    let expected: Vec<_> = bundles.iter().map(|bundle| bundle.compressed_as(Some(2))).collect();
+    // Compressed bundles come back compressed; not the same bytes, as clang may have another release of libzstd.
     for options in [&[][..], &["--compress"], &["--grow"]] {
         let joined = join(file, &split.host(), options)?;
-        let found = RIG.check(file, &joined.path(), &expected, Depth::Messages);
+        let found = RIG.check(file, &joined.path(), bundles, Depth::Messages);
         complaints.extend(of(&options.join(" "), found));
     }
     Ok(complaints)
