@@ -109,7 +109,7 @@ def test_what_was_not_read_is_said(server: Server, wheel: Path) -> None:
     found = offload.images(server.url(wheel.name))
     assert list(found)
     (left_out,) = [one for one in found.findings if one.code == "network/not-read"]
-    assert left_out.level == "note" and left_out.message == "1 member not read, by their names"
+    assert left_out.level == "note" and left_out.message.startswith("1 member not read, by their names")
 
 
 def test_an_image_is_read_again_without_other_members(server: Server, tmp_path: Path, hip: Path) -> None:
