@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::Value;
 use tool_answers::suggest;
-use tool_edits::{FileRow, LeftPlace, Options, Permits, Reporter, Thinning, Uneditable};
+use tool_edits::{FileRow, Options, Permits, Reporter, Thinning, Uneditable};
 use tool_inputs::inputs::Input;
 use tool_kit::Outcome;
 use tool_kit::failure::Failure;
@@ -94,8 +94,6 @@ impl Reporter for Collecting {
         Ok(())
     }
 
-    fn leave(&mut self, _: &LeftPlace) {}
-
     fn say(&mut self, message: &Message) {
         let said = Collected { file: None, message: message.clone() };
         self.report.findings.push(Finding::of_message(&self.source, said));
@@ -107,14 +105,6 @@ impl Reporter for Collecting {
 
     fn has_failed(&self) -> bool {
         self.has_failed
-    }
-
-    fn outcome(&self) -> Outcome {
-        if self.has_failed { Outcome::Faults } else { Outcome::Clean }
-    }
-
-    fn end(&mut self, _: bool) -> io::Result<Outcome> {
-        Ok(self.outcome())
     }
 }
 

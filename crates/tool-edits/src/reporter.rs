@@ -28,7 +28,7 @@ pub trait Reporter {
     fn take(&mut self, file: &Input, edited: Result<Vec<FileRow>, Failure>) -> io::Result<()>;
 
     /// Takes a place whose loose images have nothing for the targets of the command.
-    fn leave(&mut self, place: &LeftPlace);
+    fn leave(&mut self, _: &LeftPlace) {}
 
     /// Takes a message that is not about one file.
     fn say(&mut self, message: &Message) {
@@ -42,10 +42,18 @@ pub trait Reporter {
     fn has_failed(&self) -> bool;
 
     /// Returns whether all is well by now. If not, no file is deleted.
-    fn outcome(&self) -> Outcome;
+    fn outcome(&self) -> Outcome {
+        if self.has_failed() { Outcome::Faults } else { Outcome::Clean }
+    }
 
     /// Ends the report, after all files and lists are written. Some files may have been found in directories.
-    fn end(&mut self, has_directory: bool) -> io::Result<Outcome>;
+    ///
+    /// # Errors
+    ///
+    /// Standard output was closed early.
+    fn end(&mut self, _has_directory: bool) -> io::Result<Outcome> {
+        Ok(self.outcome())
+    }
 }
 
 /// Messages for each file, and tables or JSON.
@@ -185,8 +193,6 @@ impl Reporter for SizeReport {
         Ok(())
     }
 
-    fn leave(&mut self, _: &LeftPlace) {}
-
     fn say(&mut self, message: &Message) {
         if self.says_errors && matches!(message, Message::Error(_)) {
             message.print();
@@ -199,13 +205,5 @@ impl Reporter for SizeReport {
 
     fn has_failed(&self) -> bool {
         self.has_failed
-    }
-
-    fn outcome(&self) -> Outcome {
-        if self.has_failed { Outcome::Faults } else { Outcome::Clean }
-    }
-
-    fn end(&mut self, _: bool) -> io::Result<Outcome> {
-        Ok(self.outcome())
     }
 }
