@@ -9,6 +9,7 @@
 //! | the kernels, with their resources | [`kernels`], [`Kernels`] |
 //! | the GPUs that it has code for, and why others get none | [`judge`], [`Verdicts`] |
 //! | both, from one walk, for any number of GPUs | [`survey`], [`Survey`] |
+//! | the containers from which a runtime chooses, in a walk of yours | [`UnitCollector`] |
 //! | the files themselves, for other questions | [`each_file`], [`FileVisitor`] |
 //!
 //! ```
@@ -50,6 +51,7 @@ mod members;
 mod options;
 mod part;
 mod survey;
+mod units;
 mod verdicts;
 
 pub use fault::{Fault, finding_code};
@@ -59,6 +61,7 @@ pub use kernels::{KernelRow, Kernels, kernels};
 pub use members::{HEAD, Reading, complete, is_looked_into, not_read};
 pub use options::Options;
 pub use survey::{Survey, list, survey};
+pub use units::UnitCollector;
 pub use verdicts::{AnswerRow, Verdict, Verdicts, judge};
 
 /// The code of the README compiles and runs.

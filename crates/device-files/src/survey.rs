@@ -3,14 +3,14 @@
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
 
-use device_select::{Collector, Unit};
-use fat_edit::Registrable;
+use device_select::Unit;
 use fat_object::{Container, ErrorKind, Finding, Image, Visitor};
 
 use crate::fault::Fault;
 use crate::files::{DeviceFile, FileVisitor, each_file};
 use crate::images::{FileRow, ImageRow, Listing};
 use crate::options::Options;
+use crate::units::UnitCollector;
 
 /// A file or a package that was read once, for any number of GPUs.
 #[derive(Debug, Default)]
@@ -67,23 +67,11 @@ impl FileVisitor for Surveyor {
         let options = file.options().clone().with_tables_only(true);
         let member = file.member();
         let (before, listing) = (self.listing.findings.len(), &mut self.listing);
-        let mut walk = Walk {
-            member,
-            listing,
-            collector: Collector::default(),
-            registrable: Registrable::default(),
-        };
+        let mut walk = Walk { member, listing, units: UnitCollector::default() };
         let summary = file.walk(&options, &mut walk)?;
-        let Walk { collector, registrable, .. } = walk;
-        let mut units = collector.finish();
-        let registration = registrable.registration(summary.format, file.reader())?;
+        let (mut units, faults) = walk.units.finish(summary.format, file.reader())?;
         let error = |fault: String| Fault::error(member, "verify/registration", fault);
-        self.findings.extend(registration.faults().into_iter().map(error));
-        for unit in &mut units {
-            if unit.offset().is_some_and(|at| registration.loses(at)) {
-                unit.set_lost();
-            }
-        }
+        self.findings.extend(faults.into_iter().map(error));
         if let Some(fault) = file.moved_out()? {
             self.listing.findings.push(fault);
             // Rests of device code may be left: no loader looks there.
@@ -113,24 +101,22 @@ impl FileVisitor for Surveyor {
 struct Walk<'w> {
     member: &'w str,
     listing: &'w mut Listing,
-    collector: Collector,
-    registrable: Registrable,
+    units: UnitCollector,
 }
 
 impl Visitor for Walk<'_> {
     fn enter(&mut self, container: &Container) -> io::Result<()> {
-        self.registrable.enter(container);
-        self.collector.enter(container)
+        self.units.enter(container)
     }
 
     fn leave(&mut self) -> io::Result<()> {
-        self.collector.leave()
+        self.units.leave()
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
         let (member, info) = (self.member.to_owned(), image.info().clone());
         self.listing.images.push(ImageRow { member, image: info });
-        self.collector.image(image)
+        self.units.image(image)
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {

@@ -2,8 +2,8 @@
 
 use std::io;
 
-use device_select::{Collector, Runtime, Unit};
-use fat_edit::Registrable;
+use device_files::UnitCollector;
+use device_select::{Runtime, Unit};
 use fat_object::{Container, ErrorKind, Finding, Image, Severity, Summary, Visitor};
 
 use crate::complaint::Complaint;
@@ -52,28 +52,19 @@ impl FileUnits {
                 return (None, complaints);
             }
         };
-        let mut errors = walk.errors;
-        let registrable = std::mem::take(&mut walk.registrable);
-        let mut units = walk.collector.finish();
-        let registration = file.with_reader(limits.max_input, |reader| {
-            registrable.registration(summary.format, reader)
-        });
-        match registration {
-            Ok(registration) => {
-                let faults = registration.faults();
-                errors += faults.len();
-                let error = |fault: String| Complaint::error(name, "verify/registration", fault);
-                complaints.extend(faults.into_iter().map(error));
-                for unit in &mut units {
-                    if unit.offset().is_some_and(|at| registration.loses(at)) {
-                        unit.set_lost();
-                    }
-                }
-            }
+        let units = walk.units;
+        let finished =
+            file.with_reader(limits.max_input, |reader| units.finish(summary.format, reader));
+        let (mut units, faults) = match finished {
+            Ok(finished) => finished,
             Err(reason) => {
                 complaints.push(Complaint::error(name, "file/error", report::reason(&reason)));
+                return (None, complaints);
             }
-        }
+        };
+        let errors = walk.errors + faults.len();
+        let error = |fault: String| Complaint::error(name, "verify/registration", fault);
+        complaints.extend(faults.into_iter().map(error));
         units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
         if units.is_empty() && errors == 0 {
             let (code, why) = match (summary.images, summary.no_images()) {
@@ -124,11 +115,9 @@ impl FileUnits {
 pub struct Walk<'a> {
     /// The name of the file.
     name: &'a str,
-    collector: Collector,
+    units: UnitCollector,
     errors: usize,
     complaints: Vec<Complaint>,
-    /// The containers that wrappers are to lead to.
-    registrable: Registrable,
 }
 
 impl<'a> Walk<'a> {
@@ -152,16 +141,15 @@ impl<'a> Walk<'a> {
 
 impl Visitor for Walk<'_> {
     fn enter(&mut self, container: &Container) -> io::Result<()> {
-        self.registrable.enter(container);
-        self.collector.enter(container)
+        self.units.enter(container)
     }
 
     fn leave(&mut self) -> io::Result<()> {
-        self.collector.leave()
+        self.units.leave()
     }
 
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        self.collector.image(image)
+        self.units.image(image)
     }
 
     fn finding(&mut self, finding: &Finding) -> io::Result<()> {
