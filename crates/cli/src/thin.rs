@@ -63,9 +63,9 @@ pub(crate) struct Args {
     /// name.
     ///
     /// Loose images are files of any name that are device code as a whole, compressed or not: cubins, code objects, PTX,
-    /// fatbinaries, bundles. They are deleted if no image in them stays. A package with no loose image for the targets is left alone
-    /// (--allow-missing), and so is one that would lose all of them (--allow-empty). Files that belong to no package count as one
-    /// package. A file that is named is never deleted.
+    /// fatbinaries, bundles. They are deleted if no image in them stays. A package with no loose image for the targets is left alone,
+    /// unless --allow-missing and --allow-empty are given. One that would lose all of them is refused (--allow-empty). Files that
+    /// belong to no package count as one package. A file that is named is never deleted.
     #[arg(long)]
     databases: bool,
     #[command(flatten)]

@@ -66,13 +66,14 @@ impl Serialize for Kernels {
 ///
 /// # Errors
 ///
-/// Errors of reading. Damaged files are findings.
+/// Errors of reading; [`InvalidInput`](io::ErrorKind::InvalidInput) for a GPU whose name is no target. Damaged files are findings.
 pub fn kernels<R: Read + Seek + Clone>(
     reader: R,
     options: &Options,
     gpu: Option<&Device>,
 ) -> io::Result<Kernels> {
-    let wanted = gpu.and_then(|gpu| Wanted::parse(&gpu.name()).ok());
+    let wanted = gpu.map(|gpu| Wanted::parse(&gpu.name())).transpose();
+    let wanted = wanted.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let mut collector =
         Collector { filter: ImageFilter::default().with_wanted(wanted), ..Collector::default() };
     each_file(reader, options, &mut collector)?;

@@ -109,7 +109,7 @@ impl LooseImage {
 /// }
 /// // Nothing in this place is for sm_90.
 /// assert_eq!(place.verdict(&rule, false, false), PlaceVerdict::NotConcerned);
-/// assert_eq!(place.verdict(&rule, true, false), PlaceVerdict::Emptied);
+/// assert_eq!(place.verdict(&rule, true, false), PlaceVerdict::NotConcerned);
 /// assert_eq!(place.verdict(&rule, true, true), PlaceVerdict::Thinned);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -178,11 +178,12 @@ impl LoosePlace {
         &self.tally
     }
 
-    /// Returns what becomes of the place. With `allow_missing` it need not have anything for the targets of the rule; with
-    /// `allow_empty` it may lose all its files.
+    /// Returns what becomes of the place. With `allow_empty` it may lose all its files; if it has nothing for the targets of the rule,
+    /// only with `allow_missing`, too.
     #[must_use]
     pub fn verdict(&self, rule: &Rule, allow_missing: bool, allow_empty: bool) -> PlaceVerdict {
-        if !allow_missing && self.meant.is_empty() && !rule.wanted().is_empty() {
+        let may_go = allow_missing && allow_empty;
+        if !may_go && self.meant.is_empty() && !rule.wanted().is_empty() {
             PlaceVerdict::NotConcerned
         } else if !allow_empty && !self.has_needed {
             PlaceVerdict::Emptied

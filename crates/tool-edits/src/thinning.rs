@@ -108,15 +108,16 @@ impl Thinning<'_> {
             return Err(Failure::NoCode);
         }
         let (option, typed) = self.typed();
-        let missing = if permits.missing { Vec::new() } else { rule.missing(images) };
+        let missing = rule.missing(images);
         let why = |one: &Missing<'_>| {
             let has = names(images.iter().filter(|image| !is_host(image)));
             format!("{option} {}: {}", one.text(), one.words(&has))
         };
         let is_named = subject.is_named && !permits.is_environment;
-        // A directory has files for other GPUs, too.
+        // A directory has files for other GPUs, too. These lose their code only if both is permitted.
         let is_concerned = missing.len() < rule.wanted().len();
-        if !missing.is_empty() && !is_named && !is_concerned {
+        let may_go = permits.missing && permits.empty;
+        if !missing.is_empty() && !is_named && !is_concerned && !may_go {
             if !(permits.is_environment && rule.may_empty(images)) {
                 return Err(Failure::NotConcerned(missing.iter().map(why).collect()));
             }
@@ -124,7 +125,7 @@ impl Thinning<'_> {
                 return Err(Failure::Postponed);
             }
         }
-        if !missing.is_empty() && is_named {
+        if !missing.is_empty() && is_named && !permits.missing {
             let missing =
                 missing.iter().map(|one| format!("{}; --allow-missing ignores this", why(one)));
             return Err(missing.collect::<Vec<_>>().into());

@@ -62,8 +62,7 @@ impl Failure {
         for complaint in complaints.iter().take(MOST) {
             // An output may be the file itself.
             let complaint = complaint.strip_prefix(&*named).unwrap_or(complaint);
-            // Members of a package are named by it and their path.
-            let colon = if complaint.starts_with(':') { "" } else { ": " };
+            let colon = if of_member(complaint).is_some() { "" } else { ": " };
             report::error(&format_args!("{file}{colon}{complaint}"));
         }
         if let Some(more) = complaints.len().checked_sub(MOST).filter(|&n| n > 0) {
@@ -84,7 +83,11 @@ impl Failure {
                 ("edit/refused", complaints)
             }
         };
-        complaints.iter().map(|text| Finding::error(code, file, &**text)).collect()
+        let finding = |complaint: &String| match of_member(complaint) {
+            Some((member, text)) => Finding::error(code, &format!("{file}:{member}"), text),
+            None => Finding::error(code, file, &**complaint),
+        };
+        complaints.iter().map(finding).collect()
     }
 
     /// Reports each complaint by `say`.
@@ -92,6 +95,11 @@ impl Failure {
         self.complaints()?.iter().for_each(|complaint| say(complaint));
         Ok(Outcome::Faults)
     }
+}
+
+/// Returns the path of a member of a package and the reason, if an error is about one: members are named by the package and their path.
+fn of_member(complaint: &str) -> Option<(&str, &str)> {
+    complaint.strip_prefix(':')?.split_once(": ")
 }
 
 impl From<io::Error> for Failure {
@@ -115,5 +123,22 @@ impl From<String> for Failure {
 impl From<Vec<String>> for Failure {
     fn from(complaints: Vec<String>) -> Self {
         Failure::Complaints(complaints)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_about_members_name_them_as_files() {
+        let texts = [":a/lib.so: is signed", "'out.whl': no space left"];
+        let failure = Failure::Refused(texts.map(str::to_owned).to_vec());
+        let found = failure.findings("x.whl").into_iter().map(|one| (one.file, one.message));
+        let expected = [("x.whl:a/lib.so", "is signed"), ("x.whl", "'out.whl': no space left")];
+        assert_eq!(
+            found.collect::<Vec<_>>(),
+            expected.map(|(file, text)| (file.to_owned(), text.to_owned()))
+        );
     }
 }

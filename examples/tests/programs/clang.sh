@@ -1,10 +1,12 @@
 #!/bin/sh
 # A device linker that joins its inputs.
-while [ $# -gt 0 ]; do
+left=$#
+while [ "$left" -gt 0 ]; do
     case $1 in
-    -o) out=$2 && shift ;;
-    *.o) code="$code $1" ;;
+    -o) out=$2 && shift && left=$((left - 1)) ;;
+    *.o) set -- "$@" "$1" ;;
     esac
     shift
+    left=$((left - 1))
 done
-cat $code >"$out"
+cat "$@" >"$out"

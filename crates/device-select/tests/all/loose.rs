@@ -115,15 +115,24 @@ fn options_of_the_rule_hold() {
     }
 }
 
+/// Returns a rule that drops all images of the place.
+fn drop_all() -> Rule {
+    Rule::drop(["sm_80", "sm_100", "gfx906"].map(|gpu| Wanted::parse(gpu).unwrap()))
+}
+
 #[test]
 fn a_place_is_one_question() {
     let images = [old_cubin(80), new_cubin(100), amd(GFX906)];
     for (asked, verdicts) in [
         (&["sm_80"][..], [PlaceVerdict::Thinned; 3]),
         (&["sm_60", "gfx906"], [PlaceVerdict::Thinned; 3]),
-        (&["sm_60"], [PlaceVerdict::NotConcerned, PlaceVerdict::Emptied, PlaceVerdict::Thinned]),
+        (
+            &["sm_60"],
+            [PlaceVerdict::NotConcerned, PlaceVerdict::NotConcerned, PlaceVerdict::Thinned],
+        ),
+        (&[], [PlaceVerdict::Emptied, PlaceVerdict::Emptied, PlaceVerdict::Thinned]),
     ] {
-        let rule = keep(asked);
+        let rule = if asked.is_empty() { drop_all() } else { keep(asked) };
         let mut place = LoosePlace::default();
         for image in &images {
             let image = rule.loose(Cursor::new(image), &Options::default()).unwrap();
