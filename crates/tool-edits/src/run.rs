@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use super::editor::Editor;
-use super::image::is_layout;
+use tool_inputs::image_files::is_layout;
 use super::job::{Job, Stage, Step};
 use super::loose::LooseFiles;
 use super::reporter::{FullReport, Reporter};

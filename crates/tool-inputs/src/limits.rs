@@ -88,6 +88,12 @@ impl Limits {
         self.max_decompressed.unwrap_or_else(default)
     }
 
+    /// Returns the most bytes of a decompressed copy of a file of this length in a temporary file.
+    pub fn copied_of(&self, len: u64) -> u64 {
+        // A length near the limit of integers has no larger copy.
+        self.max_decompressed.unwrap_or_else(|| self.held_of(len).max(len.saturating_mul(8)))
+    }
+
     /// Returns the same options for a file of this length.
     pub fn for_file(&self, options: &fat_object::Options, len: u64) -> fat_object::Options {
         let held = self.held_of(len).min(options.max_decompressed());

@@ -3,7 +3,7 @@
 use std::io;
 
 use device_select::{Collector, Runtime, Unit};
-use fat_edit::Registrable;
+use fat_edit::{Registrable, Registration};
 use fat_object::{Container, ErrorKind, Finding, Image, Severity, Summary, Visitor};
 
 use crate::complaint::Complaint;
@@ -15,7 +15,7 @@ use tool_kit::parallel::Threads;
 use tool_kit::report;
 
 /// A file that was read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FileUnits {
     /// The result of the walk.
     pub summary: Summary,
@@ -54,7 +54,7 @@ impl FileUnits {
         };
         let mut errors = walk.errors;
         let registrable = std::mem::take(&mut walk.registrable);
-        let mut units = walk.collector.finish();
+        let mut units;
         let registration = file.with_reader(limits.max_input, |reader| {
             registrable.registration(summary.format, reader)
         });
@@ -64,13 +64,10 @@ impl FileUnits {
                 errors += faults.len();
                 let error = |fault: String| Complaint::error(name, "verify/registration", fault);
                 complaints.extend(faults.into_iter().map(error));
-                for unit in &mut units {
-                    if unit.offset().is_some_and(|at| registration.loses(at)) {
-                        unit.set_lost();
-                    }
-                }
+                units = walk.into_units(&registration);
             }
             Err(reason) => {
+                units = walk.collector.finish();
                 complaints.push(Complaint::error(name, "file/error", report::reason(&reason)));
             }
         }
@@ -135,6 +132,24 @@ impl<'a> Walk<'a> {
     /// Creates the walk through a file.
     pub fn new(file: &'a Input) -> Self {
         Walk { name: file.name(), ..Walk::default() }
+    }
+
+    /// Returns the containers. Those are lost to which registration does not lead.
+    fn into_units(self, registration: &Registration) -> Vec<Unit> {
+        let mut units = self.collector.finish();
+        for unit in &mut units {
+            if unit.offset().is_some_and(|at| registration.loses(at)) {
+                unit.set_lost();
+            }
+        }
+        units
+    }
+
+    /// Completes what a walk found in a file whose registration was read for others as well.
+    pub(crate) fn into_file(self, summary: &Summary, registration: &Registration) -> FileUnits {
+        let errors = self.errors + registration.faults().len();
+        let units = self.into_units(registration);
+        FileUnits { summary: summary.clone(), errors, units, is_split: false }
     }
 
     /// Walks through a file. IDs decide, and they stand in the tables; with `check`, images are read as well.

@@ -10,7 +10,6 @@ use fat_object::{Finding, Image, ImageInfo, Options, Summary, Visitor};
 use offload_check::{DeviceCode, Policy, Subject, Unknown};
 
 use super::SHAPE;
-use super::several::Several;
 use crate::kernels;
 use crate::match_gpu::{Printer, Style};
 use tool_answers::kernels::{Found, Wanted, collect_in};
@@ -20,6 +19,7 @@ use tool_inputs::complaint::{self, Complaint, violation};
 use tool_inputs::inputs::{Input, Inputs, again};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
+use tool_inputs::several::Several;
 use tool_inputs::units::Walk;
 use tool_kit::document::Document;
 use tool_kit::finding::Level;
@@ -103,7 +103,7 @@ impl Questions<'_> {
             .targets
             .map(|question| Read::of(question, file, |_| (matching, repeated(&summary))));
         let checked =
-            self.is_verified.then(|| Checked::of(file, self.limits, repeated(&summary), checking));
+            self.is_verified.then(|| Checked::of(file, self.limits, repeated(&summary), (checking, None)));
         Some(Walked { listing, summary, matched, kernels, checked })
     }
 }

@@ -11,7 +11,7 @@ use gpu_packages::{
     Replacement, RewriteOptions, Unopened,
 };
 
-use super::source::ImageFile;
+use tool_inputs::image_files::ImageFile;
 use crate::job::Job;
 use crate::package::{new_bytes, text};
 use crate::report::FileRow;

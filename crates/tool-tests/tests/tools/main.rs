@@ -56,6 +56,7 @@ mod link;
 mod loose;
 mod machine;
 mod manual;
+mod merged_images;
 mod r#match;
 mod misnamed;
 mod network;
