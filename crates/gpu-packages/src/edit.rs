@@ -242,6 +242,13 @@ impl<'z> PackageEdit<'z> {
             .collect()
     }
 
+    /// Returns the algorithm of the hash that `RECORD` has of a member; SHA-256 if it has none.
+    pub fn algorithm(&mut self, index: usize) -> Algorithm {
+        let name = self.zip.members().get(index).map_or(&[][..], |member| member.name());
+        let row = self.record.as_mut().and_then(|record| record.find(name).next());
+        row.map_or(Algorithm::Sha256, |row| row.algorithm())
+    }
+
     /// Replaces the contents of a member.
     pub fn replace(&mut self, index: usize, contents: NewContents) {
         self.new.push((index, contents));

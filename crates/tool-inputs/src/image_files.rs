@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use device_files::HEAD;
-use gpu_packages::{Codec, Compression, Error, ErrorKind, ImageArchive, ImageFiles, PackageKind, sniff};
+use gpu_packages::{
+    Codec, Compression, Error, ErrorKind, ImageArchive, ImageFiles, PackageKind, sniff,
+};
 
 use crate::limits::Limits;
 use tool_kit::directory::Held;
@@ -180,8 +182,9 @@ fn unpacked(opened: &Opened, most: u64) -> io::Result<Option<Opened>> {
     let mut out = BufWriter::with_capacity(1 << 20, &file);
     ImageArchive::unpack(reader(), most, &mut out).map_err(|error| match error.kind() {
         ErrorKind::Limit => {
-            let text =
-                format!("a decompressed copy exceeds the limit of {most} bytes (--max-decompressed)");
+            let text = format!(
+                "a decompressed copy exceeds the limit of {most} bytes (--max-decompressed)"
+            );
             io::Error::new(io::ErrorKind::FileTooLarge, text)
         }
         _ => scratch::copying(COPY, error.into()),

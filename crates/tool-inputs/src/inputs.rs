@@ -190,15 +190,15 @@ impl Inputs {
             }
             let Ok(held) = root.held.enter(&directory) else { continue };
             let is_inside = |file: &Input| {
-                below(file).is_some_and(|(of, at)| {
-                    Arc::ptr_eq(&of, &root) && at.starts_with(&directory)
-                })
+                below(file)
+                    .is_some_and(|(of, at)| Arc::ptr_eq(&of, &root) && at.starts_with(&directory))
             };
             let Some(first) = self.files.iter().position(is_inside) else { continue };
             let argument = self.files.get(first).map_or(0, |file| file.root);
             self.files.retain(|file| !is_inside(file));
             let path = root.held.path_of(&directory);
-            let layout = Input { root: argument, origin: Origin::Layout(held), ..Input::found(&path) };
+            let layout =
+                Input { root: argument, origin: Origin::Layout(held), ..Input::found(&path) };
             self.files.insert(first, layout);
         }
         self

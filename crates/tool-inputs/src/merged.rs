@@ -45,7 +45,7 @@ pub(crate) struct Merged {
     /// Names of the images, each different.
     pub(crate) names: Arc<[Arc<str>]>,
     /// The visible files of each layer, by the name of its file.
-    layers: HashMap<String, HashMap<Box<[u8]>, Visible>>,
+    layers: HashMap<String, HashMap<Box<[u8]>, Seen>>,
     /// Faults of documents, and of layers if their hashes were compared.
     pub(crate) findings: Vec<(MemberPath, String)>,
     /// What is not looked into, and why.
@@ -56,14 +56,8 @@ pub(crate) struct Merged {
     files: HashMap<(usize, Vec<u8>), Vec<(Arc<str>, String)>>,
 }
 
-/// A file of a layer that images have.
-#[derive(Debug)]
-struct Visible {
-    /// The place of its header in the layer.
-    offset: u64,
-    /// The numbers of the images, with another path than that in the layer.
-    images: Vec<(usize, Option<Box<[u8]>>)>,
-}
+/// The numbers of the images that see a file, with its path in each if that is not the one in the layer.
+type Seen = Vec<(usize, Option<Box<[u8]>>)>;
 
 /// The `variant.json` of each distribution, by layer and member.
 type Kept = HashMap<(usize, usize), Vec<u8>>;
@@ -116,7 +110,7 @@ impl Merged {
         let file_of = |number: usize| images.layers().get(number).map_or("", ImageLayer::file);
         let held: u64 = members.iter().map(LayerMembers::held).sum();
         let mut room = most.checked_sub(held).ok_or_else(|| too_many(most))?;
-        let mut layers: HashMap<String, HashMap<Box<[u8]>, Visible>> =
+        let mut layers: HashMap<String, HashMap<Box<[u8]>, Seen>> =
             images.layers().iter().map(|it| (it.file().to_owned(), HashMap::new())).collect();
         for (number, view) in images.views(&members)?.enumerate() {
             for (path, LayerFile { layer, member, .. }) in view.files() {
@@ -145,23 +139,19 @@ impl Merged {
                     }
                     variants.push(variant);
                 }
-                let found = members.get(layer);
-                let own = found.and_then(|it| it.path(member)).zip(found.and_then(|it| it.offset(member)));
-                let (Some((own, offset)), Some(files)) = (own, layers.get_mut(file_of(layer))) else {
-                    continue;
-                };
+                let own = members.get(layer).and_then(|it| it.path(member));
+                let Some((own, files)) = own.zip(layers.get_mut(file_of(layer))) else { continue };
                 room = room.checked_sub(FILE + own.len() as u64).ok_or_else(|| too_many(most))?;
-                let visible = files.entry(own.into());
-                let visible = visible.or_insert_with(|| Visible { offset, images: Vec::new() });
+                let seen = files.entry(own.into()).or_default();
                 let other = (path != own).then(|| path.into());
-                match visible.images.last_mut() {
+                match seen.last_mut() {
                     // A hard link, whose first name may be there, too.
                     Some((of, known)) if *of == number => {
                         if other.is_none() {
                             *known = None;
                         }
                     }
-                    _ => visible.images.push((number, other)),
+                    _ => seen.push((number, other)),
                 }
             }
         }
@@ -175,14 +165,11 @@ impl Merged {
         let first = file.map(str::as_bytes).or_else(|| names.next());
         let layer = first.and_then(|it| self.layers.get(std::str::from_utf8(it).ok()?));
         let (Some(files), Some(path)) = (layer, names.next()) else { return Some(Vec::new()) };
-        let path: Vec<_> = path.split(|&byte| byte == b'/').filter(|it| !matches!(it, [] | [b'.'])).collect();
+        let path: Vec<_> =
+            path.split(|&byte| byte == b'/').filter(|it| !matches!(it, [] | [b'.'])).collect();
         let path = path.join(&b'/');
-        let visible = files.get(&*path)?;
-        // The later one of two members with the same name is visible.
+        let seen = files.get(&*path)?;
         let is_inner = names.len() > 0;
-        if !is_inner && visible.offset != member.offset() {
-            return None;
-        }
         let inner: String = names.map(|it| format!(":{}", String::from_utf8_lossy(it))).collect();
         let place = |(number, other): &(usize, Option<Box<[u8]>>)| {
             let path = other.as_deref().unwrap_or(&path);
@@ -193,7 +180,12 @@ impl Merged {
             let image = Arc::clone(self.names.get(*number)?);
             Some(Place { image, name, path: input::path(path), variants })
         };
-        Some(visible.images.iter().filter_map(place).collect())
+        Some(seen.iter().filter_map(place).collect())
+    }
+
+    /// Returns whether a file is a layer of an image.
+    pub(crate) fn is_layer(&self, file: &str) -> bool {
+        self.layers.contains_key(file)
     }
 }
 
@@ -227,7 +219,8 @@ fn listed(info: &[u8], list: Option<&[u8]>) -> Result<Vec<(Vec<u8>, String)>, St
 }
 
 fn too_many(most: u64) -> io::Error {
-    let text = format!("the names of the files in all images exceed the limit of {most} bytes held");
+    let text =
+        format!("the names of the files in all images exceed the limit of {most} bytes held");
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 

@@ -185,7 +185,7 @@ pub struct OpenPack {
 /// # Errors
 ///
 /// Errors of reading, and errors of the pack.
-pub(crate) fn read_tables(file: Positioned<'_>) -> io::Result<Result<Tables, String>> {
+pub fn read_tables(file: Positioned<'_>) -> io::Result<Result<Tables, String>> {
     let mut source = Source::new(file)?;
     let all = 0..source.len();
     Ok(Tables::read(&mut source, &all)?.map_err(|error| error.to_string()))

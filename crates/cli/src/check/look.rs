@@ -102,8 +102,9 @@ impl Questions<'_> {
         let matched = self
             .targets
             .map(|question| Read::of(question, file, |_| (matching, repeated(&summary))));
-        let checked =
-            self.is_verified.then(|| Checked::of(file, self.limits, repeated(&summary), (checking, None)));
+        let checked = self
+            .is_verified
+            .then(|| Checked::of(file, self.limits, repeated(&summary), (checking, None)));
         Some(Walked { listing, summary, matched, kernels, checked })
     }
 }

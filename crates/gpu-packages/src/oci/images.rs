@@ -181,7 +181,8 @@ impl Images {
             let platform = ["os", "architecture", "variant"].map(text);
             let platform: Vec<&str> = platform.into_iter().flatten().collect();
             let parts = [image.tag.clone().unwrap_or_default(), platform.join("/")];
-            let mut name = parts.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ");
+            let mut name =
+                parts.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ");
             if !known.insert(name.clone()) || name.is_empty() {
                 let digest = config.map(|config| config.digest.to_hex()).unwrap_or_default();
                 name = format!("{name}, {digest}");

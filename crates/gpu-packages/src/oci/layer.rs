@@ -41,8 +41,7 @@ impl fmt::Debug for LayerMembers {
 
 /// Kind of a member.
 pub(super) enum Entry {
-    /// The place of its first header in the tar file.
-    File(u64),
+    File,
     HardLink(Box<[u8]>),
     Symlink(Box<[u8]>),
     Directory,
@@ -92,18 +91,14 @@ impl LayerMembers {
         self.lists.get(&member).map(Vec::as_slice)
     }
 
-    /// Returns the place of the first header of a regular file in the tar file, as [`Member::offset`](crate::Member::offset)
-    /// has it.
-    #[must_use]
-    pub fn offset(&self, member: usize) -> Option<u64> {
-        match self.members.get(member)?.1 {
-            Entry::File(offset) => Some(offset),
-            _ => None,
-        }
-    }
-
     /// Takes the next member, with the contents of a list; returns the bytes that are held of it.
-    fn add(&mut self, layer: &MemberPath, member: &TarMember, path: Vec<u8>, list: Option<Vec<u8>>) -> u64 {
+    fn add(
+        &mut self,
+        layer: &MemberPath,
+        member: &TarMember,
+        path: Vec<u8>,
+        list: Option<Vec<u8>>,
+    ) -> u64 {
         let place = layer.join(member.name());
         if member.name().split(|&byte| byte == b'/').any(|name| name == b"..") {
             let error = Error::at(ErrorKind::Malformed, member.offset(), "the name has '..'");
@@ -122,7 +117,7 @@ impl LayerMembers {
             self.lists.insert(self.members.len(), text);
         }
         let entry = match member.kind() {
-            TarKind::File => Entry::File(member.offset()),
+            TarKind::File => Entry::File,
             TarKind::HardLink => Entry::HardLink(link.into()),
             TarKind::Symlink => Entry::Symlink(member.link().into()),
             TarKind::Directory => Entry::Directory,
@@ -147,7 +142,8 @@ fn check_length(member: &TarMember) -> Result<(), Error> {
 /// Takes bytes that are held from the rest of `most`.
 fn hold(room: &mut u64, held: u64, most: u64) -> Result<(), Error> {
     *room = room.checked_sub(held).ok_or_else(|| {
-        let text = format!("the names and lists of its files exceed the limit of {most} bytes held");
+        let text =
+            format!("the names and lists of its files exceed the limit of {most} bytes held");
         Error::new(ErrorKind::Limit, text)
     })?;
     Ok(())

@@ -275,8 +275,8 @@ impl<'q> Together<'q> {
             file.add_to(alternatives, input.name(), question, input);
             return true;
         };
-        let known = package
-            .get_or_insert_with(|| Package { name: name.to_owned(), sets: Vec::new() });
+        let known =
+            package.get_or_insert_with(|| Package { name: name.to_owned(), sets: Vec::new() });
         for set in input.sets() {
             let image = if set.image.is_empty() { name } else { set.image };
             let at = known.sets.iter().position(|set| set.name() == image);

@@ -9,12 +9,12 @@ use device_select::{LoosePlace, few};
 use gpu_packages::{Compression, FileChange, ImageLayer, Images, LayerFile, LayerMembers};
 
 use super::layers::{Fate, Looked, Looking, New};
-use tool_inputs::image_files::{ImageFile, ImageSource};
 use crate::job::{Job, Stage};
 use crate::members::Members;
 use crate::package::text;
 use crate::report::FileRow;
 use crate::words::{allow, of_package as of};
+use tool_inputs::image_files::{ImageFile, ImageSource};
 use tool_kit::failure::Failure;
 use tool_kit::input;
 use tool_kit::parallel::{self, Shares};

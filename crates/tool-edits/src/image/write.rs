@@ -9,8 +9,8 @@ use gpu_packages::{ChangedImages, ImageArchive, ImageFiles, ImageLayer, NewFile,
 
 use super::decide::{Changes, Image};
 use super::layers::Named;
-use tool_inputs::image_files::{ImageSource, Layout};
 use crate::job::Job;
+use tool_inputs::image_files::{ImageSource, Layout};
 use tool_kit::failure::Failure;
 use tool_kit::output::{How, Name, Outputs, at, copy_part};
 use tool_kit::permissions::NewPermissions;

@@ -105,7 +105,9 @@ impl Input {
         for (path, text) in merged.iter().flat_map(|it| &it.findings) {
             take(Err((format!("{}/{}", self.name, path.to_string_lossy()), text.clone())))?;
         }
-        let files: Vec<&str> = layout.names().collect();
+        let mut files: Vec<&str> = layout.names().collect();
+        // Members of layers are judged together: they come one after the other.
+        files.sort_by_key(|name| !merged.as_ref().is_some_and(|merged| merged.is_layer(name)));
         let look = |name: &&str| {
             let merged = merged.as_ref();
             let merged =

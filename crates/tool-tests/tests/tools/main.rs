@@ -56,8 +56,8 @@ mod link;
 mod loose;
 mod machine;
 mod manual;
-mod merged_images;
 mod r#match;
+mod merged_images;
 mod misnamed;
 mod network;
 #[cfg(unix)]
