@@ -162,7 +162,7 @@ impl Codec {
         const FIRST: usize = 1 << 20;
         let first = data.get(..FIRST).unwrap_or(data);
         match self {
-            #[cfg(feature = "zlib")]
+            #[cfg(feature = "miniz_oxide")]
             Codec::Zlib => zlib::encode_start(first, level, out),
             #[cfg(feature = "zstd")]
             Codec::Zstd => {

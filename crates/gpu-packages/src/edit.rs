@@ -6,7 +6,7 @@ use byte_parts::ReadSeek;
 
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Finding};
-use crate::hash::Hasher;
+use crate::hash::{Algorithm, Hasher};
 use crate::limits::Options;
 use crate::member::Member;
 use crate::package::{PackageKind, sniff};

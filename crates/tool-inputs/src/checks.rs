@@ -217,7 +217,9 @@ pub fn check(
     let on_disk = variants.into_iter().enumerate();
     let on_disk = on_disk.map(|(number, variant)| (Owner::OnDisk(number), variant));
     let all = on_disk.chain(of_images).map(|(owner, mut variant)| {
-        variant.codes = codes.remove(&owner).unwrap_or_default();
+        if let Some(found) = codes.remove(&owner) {
+            variant.codes = found;
+        }
         variant.left.retain(|(file, _)| !read.contains(&file.identity()));
         variant
     });

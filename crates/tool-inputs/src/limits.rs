@@ -90,8 +90,8 @@ impl Limits {
 
     /// Returns the most bytes of a decompressed copy of a file of this length in a temporary file.
     pub fn copied_of(&self, len: u64) -> u64 {
-        // A length near the limit of integers has no larger copy.
-        self.max_decompressed.unwrap_or_else(|| self.held_of(len).max(len.saturating_mul(8)))
+        let most = || self.held_of(len).max(len.checked_mul(8).unwrap_or(u64::MAX));
+        self.max_decompressed.unwrap_or_else(most)
     }
 
     /// Returns the same options for a file of this length.

@@ -1,6 +1,7 @@
 //! Container images as sets of files: the layers on top of each other, without what higher layers replace or remove.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +30,6 @@ pub struct Place {
 }
 
 /// A variant of a wheel that is installed in an image.
-#[derive(Debug)]
 pub struct ImageVariant {
     /// The names of the image and the distribution.
     pub name: Arc<str>,
@@ -174,8 +174,8 @@ impl Merged {
         let place = |(number, other): &(usize, Option<Box<[u8]>>)| {
             let path = other.as_deref().unwrap_or(&path);
             let name = format!("{}{inner}", String::from_utf8_lossy(path));
-            let of_variants = || self.files.get(&(*number, path.to_vec())).cloned();
-            let variants = if is_inner { None } else { of_variants() }.unwrap_or_default();
+            let of_file = || self.files.get(&(*number, path.to_vec())).filter(|_| !is_inner);
+            let variants = of_file().into_iter().flatten().cloned().collect();
             let path = if is_inner { member.path().installed() } else { path };
             let image = Arc::clone(self.names.get(*number)?);
             Some(Place { image, name, path: input::path(path), variants })
@@ -186,6 +186,16 @@ impl Merged {
     /// Returns whether a file is a layer of an image.
     pub(crate) fn is_layer(&self, file: &str) -> bool {
         self.layers.contains_key(file)
+    }
+}
+
+impl fmt::Debug for ImageVariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImageVariant")
+            .field("name", &self.name)
+            .field("json", &self.json.len())
+            .field("fault", &self.fault)
+            .finish()
     }
 }
 

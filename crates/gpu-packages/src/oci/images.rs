@@ -180,13 +180,13 @@ impl Images {
             let text = |key: &str| config?.json.root.get(key)?.text();
             let platform = ["os", "architecture", "variant"].map(text);
             let platform: Vec<&str> = platform.into_iter().flatten().collect();
-            let parts = [image.tag.clone().unwrap_or_default(), platform.join("/")];
-            let mut name =
-                parts.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ");
-            if !known.insert(name.clone()) || name.is_empty() {
-                let digest = config.map(|config| config.digest.to_hex()).unwrap_or_default();
-                name = format!("{name}, {digest}");
-                known.insert(name.clone());
+            let platform = Some(platform.join("/")).filter(|it| !it.is_empty());
+            let parts: Vec<String> = image.tag.clone().into_iter().chain(platform).collect();
+            let mut name = parts.join(", ");
+            if let Some(config) = config
+                && (name.is_empty() || !known.insert(name.clone()))
+            {
+                name = format!("{name}, {}", config.digest.to_hex());
             }
             name
         };

@@ -358,6 +358,10 @@ impl Input {
             let installed = places.first().map_or(Path::new(&*installed), |place| &place.path);
             // In a directory a compressed file is one like others.
             let is_file = package.is_compressed() && !self.is_named;
+            let images = match &scope.merged {
+                Some(within) => Arc::clone(&within.merged.names),
+                None => Arc::from([]),
+            };
             let origin = Origin::Member {
                 on_disk: self.path.clone(),
                 installed: installed.to_owned(),
@@ -365,7 +369,7 @@ impl Input {
                 unread,
                 package: Some(name_of_package.to_owned()).filter(|_| !is_named && !is_file),
                 places,
-                images: scope.merged.map(|it| Arc::clone(&it.merged.names)).unwrap_or_default(),
+                images,
             };
             let (path, root, opened) = (PathBuf::from(path), self.root, self.opened.clone());
             // Its path is not one of the system.

@@ -202,6 +202,54 @@ fn each_image_of_several_has_its_answer() {
     }
 }
 
+/// Variants of wheels that are installed in an image, and files of theirs that higher layers replace.
+#[test]
+fn installed_variants_are_compared_with_the_code_that_counts() {
+    let place = Place::with("a", b"");
+    let (good, other) = (code(&place, "gfx1100"), code(&place, "gfx906"));
+    let json = r#"{"$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
+        "default-priorities": {"namespace": ["amd"]},
+        "variants": {"fast": {"amd": {"gfx_arch": ["gfx1100"]}}}}"#;
+    let site = |name: &str| format!("opt/venv/lib/python3.12/site-packages/{name}");
+    let [file, variant, metadata, record] = [
+        "foo/a.o",
+        "foo-1.0.dist-info/variant.json",
+        "foo-1.0.dist-info/METADATA",
+        "foo-1.0.dist-info/RECORD",
+    ]
+    .map(site);
+    let rows = b"foo/a.o,,\nfoo-1.0.dist-info/RECORD,,\n";
+    let low = Layer::new(
+        &[
+            (&file, &good),
+            (&variant, json.as_bytes()),
+            (&metadata, b"Name: foo\nVersion: 1.0\n"),
+            (&record, rows),
+        ],
+        Packed::Gzip,
+    );
+    let high = Layer::new(&[(&file, &other)], Packed::Plain);
+    let gone = format!("{}/.wh.RECORD", site("foo-1.0.dist-info"));
+    let gone = Layer::new(&[(&gone, b"")], Packed::Plain);
+    let well = Place::with("a", b"");
+    for form in forms(&well, std::slice::from_ref(&low)) {
+        let said = well.succeeds(&["verify", form]);
+        assert!(said.contains("1 installed variant: ok"), "{form}: {said}");
+        let (_, said) = matched(&well, "gfx906", form);
+        let words =
+            format!("{form}:foo: installed as the variant fast for gfx1100, and not for gfx906");
+        assert!(said.contains(&words), "{said}");
+    }
+    let layers = [low, high, gone];
+    for form in forms(&place, &layers[..2]) {
+        let words = format!("{form}:foo: amd :: gfx_arch :: gfx1100: the package ");
+        place.fails(&["verify", form], &words);
+    }
+    for form in forms(&place, &layers) {
+        place.fails(&["verify", form], "dist-info/RECORD: is not there");
+    }
+}
+
 #[test]
 fn images_that_cannot_be_merged_are_faults() {
     let place = Place::with("a", b"");
