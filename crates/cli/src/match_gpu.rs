@@ -37,6 +37,9 @@ use tool_kit::{Outcome, report};
 ///
 /// Kernel databases have files for each GPU (rocblas/library, kernel packs), and one that is for the GPU is enough. Builds
 /// for several versions of CUDA or ROCm (libfoo_cuda118.so, libfoo_cuda128.so) are one question.
+///
+/// Each container image of an OCI layout, an OCI archive or an archive of `docker save` is answered as the files that a container sees:
+/// files that a higher layer replaces or removes do not count.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Match these GPUs, separated by commas. Repeatable

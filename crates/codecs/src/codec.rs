@@ -146,8 +146,9 @@ impl Codec {
         self.compress_code(data, level, 1, out)
     }
 
-    /// Appends the first bytes that [`compress_as_clang`](Self::compress_as_clang), or [`compress_code`](Self::compress_code), gives:
-    /// those that the first megabyte of the data decides. None of codecs and levels that do not work from the first byte to the last.
+    /// Appends the first bytes of [`compress_as_clang`](Self::compress_as_clang), or of [`compress_code`](Self::compress_code): the
+    /// bytes that the first megabyte of the data decides. Appends nothing for codecs and levels that do not work from the first
+    /// byte to the last.
     ///
     /// # Errors
     ///

@@ -234,7 +234,7 @@ enum Owner {
     InImage(Arc<str>),
 }
 
-/// What all inputs have in common that are the same file.
+/// The identity of a file, under any name.
 type Identity = Result<(u64, u64), Option<PathBuf>>;
 
 /// Variants that are installed in environments, and the files that they are compared with.

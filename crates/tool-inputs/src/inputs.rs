@@ -42,7 +42,7 @@ pub struct Inputs {
     sought: &'static str,
     /// `true` if packages are compared with their checksums and records, too.
     verifies: bool,
-    /// `true` if files of container images are those that containers see.
+    /// `true` if files that no container sees are left out.
     merges: bool,
     /// The variants that are installed in container images, once these were looked into.
     variants: Mutex<Vec<ImageVariant>>,

@@ -35,7 +35,7 @@ pub struct ImageVariant {
     pub name: Arc<str>,
     /// Its `variant.json`.
     pub json: Vec<u8>,
-    /// What keeps its files from being known.
+    /// The reason why its files are not known.
     pub fault: Option<String>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Merged {
     layers: HashMap<String, HashMap<Box<[u8]>, Seen>>,
     /// Faults of documents, and of layers if their hashes were compared.
     pub(crate) findings: Vec<(MemberPath, String)>,
-    /// What is not looked into, and why.
+    /// Images that are not looked into, and reasons.
     pub(crate) notes: Vec<String>,
     /// Installed variants of wheels.
     pub(crate) variants: Vec<ImageVariant>,

@@ -154,7 +154,7 @@ fn look(
     let options = options.with_check_compressed(has_needs || is_verified);
     let questions = Questions { limits, options, targets, kernels, is_verified };
 
-    let mut inputs = Inputs::find(slice::from_ref(&path.to_owned()));
+    let mut inputs = Inputs::find(slice::from_ref(&path.to_owned())).merging();
     if is_verified {
         inputs = inputs.verifying();
     }

@@ -68,7 +68,7 @@ pub(super) fn size_after(
     let layout = match image.source {
         ImageSource::Layout(layout) => layout,
         ImageSource::Archive(..) if written.is_empty() => return Ok(image.source.bytes()),
-        // What is compressed depends on the contents of new layers.
+        // The size of a compressed archive depends on the contents of new layers.
         ImageSource::Archive(..) if image.compression.is_some() => {
             return rewrite(image, changed, written, io::sink(), from_start);
         }

@@ -224,6 +224,13 @@ impl Input {
 
     /// Returns the size of the file; 0 if that is not known.
     pub fn size(&self) -> u64 {
+        if let Origin::Layout(held) = &self.origin {
+            let files = held.files(&mut |_, _| {});
+            let size = |file: &PathBuf| Some(held.look(file).ok()??.stamp.size());
+            // Sparse files may have any size: then there is none in total.
+            let mut sizes = files.iter().filter_map(size);
+            return sizes.try_fold(0, u64::checked_add).unwrap_or(0);
+        }
         fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
 

@@ -79,11 +79,13 @@ fn files_that_no_container_sees_do_not_count() {
             let (status, said) = matched(&place, "gfx906", form);
             assert_eq!(status, Some(1), "{form}: {said}");
             assert!(said.contains("lacks code for gfx906 in all 3 files"), "{said}");
+            place.succeeds(&["check", "--require", "gfx1100", form]);
         }
         // The lower layers alone.
         let all = images::docker_archive(&layers[..1]);
         fs::write(place.path("low.tar"), all).unwrap();
         assert_eq!(matched(&place, "gfx1100", "low.tar").0, Some(1));
+        assert!(!place.offload(&["check", "--require", "gfx1100", "low.tar"]).status.success());
         for form in ["layout", "oci.tar", "docker.tar", "docker.tar.gz"] {
             let said = place.succeeds(&["verify", form]);
             assert!(said.contains("new.o: ok") && !said.contains("removed.o"), "{form}: {said}");
