@@ -1,7 +1,6 @@
 //! `offload check`: whether files keep to a policy.
 
 mod look;
-mod several;
 
 use std::collections::HashSet;
 use std::fs;

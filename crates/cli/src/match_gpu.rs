@@ -37,6 +37,9 @@ use tool_kit::{Outcome, report};
 ///
 /// Kernel databases have files for each GPU (rocblas/library, kernel packs), and one that is for the GPU is enough. Builds
 /// for several versions of CUDA or ROCm (libfoo_cuda118.so, libfoo_cuda128.so) are one question.
+///
+/// Each container image of an OCI layout, an OCI archive or an archive of `docker save` is answered as the files that a container sees:
+/// files that a higher layer replaces or removes do not count.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Match these GPUs, separated by commas. Repeatable
@@ -145,11 +148,13 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let style = if args.format.has_notes() { Style::Text } else { Style::Quiet };
     suggest::explain(&args.gpus, args.format.has_notes());
     let printer = Printer::new(&question, style, &mut document);
-    let (looked, fails) =
-        answer(&question, Inputs::find_online(&args.files, args.network), printer)?;
+    let inputs = Inputs::find_online(&args.files, args.network).merging().seeking(SOUGHT);
+    let (looked, fails) = answer(&question, &inputs, printer)?;
     let (distributions, faults) = variants::distributions_in(&args.files);
     let judged = distributions.iter().filter_map(|one| InstalledVariant::of(one, &question.gpus));
-    let judged = judged.flat_map(InstalledVariant::into_found).map(violation);
+    let of_images = inputs.image_variants();
+    let of_images = of_images.iter().map(|it| InstalledVariant::of_image(it, &question.gpus));
+    let judged = judged.chain(of_images).flat_map(InstalledVariant::into_found).map(violation);
     let mut has_errors = false;
     for one in faults.iter().map(|fault| Finding::error("file/error", "", fault)).chain(judged) {
         let name = if one.file.is_empty() { String::new() } else { format!("{}: ", one.file) };
@@ -169,11 +174,10 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
 /// Answers a question about files. Returns the look, and whether an answer is one for exit status 1.
 pub(crate) fn answer(
     question: &Question<'_>,
-    inputs: Inputs,
+    inputs: &Inputs,
     printer: Printer<'_>,
 ) -> io::Result<(Looked, bool)> {
-    let inputs = inputs.seeking(SOUGHT);
-    let mut matcher = Matcher::new(question, &inputs, printer);
+    let mut matcher = Matcher::new(question, inputs, printer);
     let read = |file: &Input, threads| {
         Read::of(question, file, |file| {
             Walk::through(file, (question.check, question.limits), threads)

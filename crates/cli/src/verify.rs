@@ -16,6 +16,8 @@ use tool_kit::format::JudgeFormat;
 /// well: CRC-32, RECORD, md5sums, paths.json, names of blobs. Exits with 1 if there is a finding or a file cannot be
 /// checked: other compressed files, unknown formats and empty standard input are errors. Objects, libraries, linker
 /// scripts and empty files without device code are valid, unless --require-images is given.
+///
+/// Device code in container images is checked in the files that a container sees. All digests of an image are compared.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Files to check, or directories; - is standard input

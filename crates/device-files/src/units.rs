@@ -1,9 +1,10 @@
 //! The containers of a file from which a runtime chooses images.
 
 use std::io::{self, Read, Seek};
+use std::mem;
 
 use device_select::{Collector, Unit};
-use fat_edit::Registrable;
+use fat_edit::{Registrable, Registration};
 use fat_object::{Container, FileFormat, Finding, Image, Visitor};
 
 /// Collects the containers of a file from which a runtime chooses images, and looks whether wrappers lead to them.
@@ -21,18 +22,25 @@ impl UnitCollector {
     ///
     /// Errors of reading the wrappers.
     pub fn finish<R: Read + Seek>(
-        self,
+        mut self,
         format: FileFormat,
         reader: R,
     ) -> io::Result<(Vec<Unit>, Vec<String>)> {
+        let registration = mem::take(&mut self.registrable).registration(format, reader)?;
+        let faults = registration.faults();
+        Ok((self.into_units(&registration), faults))
+    }
+
+    /// Returns the containers of a file whose registration was read by others.
+    #[must_use]
+    pub fn into_units(self, registration: &Registration) -> Vec<Unit> {
         let mut units = self.collector.finish();
-        let registration = self.registrable.registration(format, reader)?;
         for unit in &mut units {
             if unit.offset().is_some_and(|at| registration.loses(at)) {
                 unit.set_lost();
             }
         }
-        Ok((units, registration.faults()))
+        units
     }
 }
 

@@ -13,7 +13,7 @@ use crate::needs::{Need, needs};
 use crate::vendor::Vendor;
 
 /// An image and what decides whether a device loads it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Candidate {
     index: usize,
     target: Target,

@@ -18,7 +18,7 @@ use crate::vendor::Vendor;
 /// The images from which a device gets one: a bundle, a fatbinary, a registered offload binary, all offload binaries of
 /// another section, an abstract module of a SYCLBIN, all sections of a bundle in its object form, or all images that a
 /// scan found in no container; and of these, what one runtime loads.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Unit {
     /// The containers from outside in, each as `kind:name`.
     pub(crate) path: Vec<String>,

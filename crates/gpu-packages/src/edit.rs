@@ -6,7 +6,7 @@ use byte_parts::ReadSeek;
 
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Finding};
-use crate::hash::Hasher;
+use crate::hash::{Algorithm, Hasher};
 use crate::limits::Options;
 use crate::member::Member;
 use crate::package::{PackageKind, sniff};
@@ -240,6 +240,13 @@ impl<'z> PackageEdit<'z> {
         rows.filter(|row| row.algorithm() == hash.algorithm())
             .filter_map(|row| row.fault(member.size(), Some(&hash)))
             .collect()
+    }
+
+    /// Returns the algorithm of the hash that `RECORD` has of a member; SHA-256 if it has none.
+    pub fn algorithm(&mut self, index: usize) -> Algorithm {
+        let name = self.zip.members().get(index).map_or(&[][..], |member| member.name());
+        let row = self.record.as_mut().and_then(|record| record.find(name).next());
+        row.map_or(Algorithm::Sha256, |row| row.algorithm())
     }
 
     /// Replaces the contents of a member.

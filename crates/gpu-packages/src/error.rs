@@ -160,6 +160,13 @@ pub struct Finding {
     pub error: Error,
 }
 
+impl Finding {
+    /// Returns a finding with a text of the caller.
+    pub fn new(path: MemberPath, kind: FindingKind, text: impl Into<String>) -> Self {
+        Finding { path, kind, error: Error::new(ErrorKind::Mismatch, text) }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.path.is_empty() {

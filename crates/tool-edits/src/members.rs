@@ -77,15 +77,9 @@ impl Members {
         Err(if inner.is_empty() {
             Failure::NoCode
         } else {
-            // Layers of an image, whose archive is compressed.
-            let is_layer =
-                |name: &&String| name.starts_with("blobs/sha256/") || name.ends_with("layer.tar");
-            let is_image = inner.iter().copied().any(|name| is_layer(&name));
-            let advice =
-                if is_image { " (decompress an archive of a container image)" } else { "" };
             let inner = few(inner);
             Failure::refused(format!(
-                "no device code, unless in packages in it, which are not changed: {inner}{advice}"
+                "no device code, unless in packages in it, which are not changed: {inner}"
             ))
         })
     }

@@ -5,10 +5,10 @@ use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use super::editor::Editor;
-use super::image::is_layout;
 use super::job::{Job, Stage, Step};
 use super::loose::LooseFiles;
 use super::reporter::{FullReport, Reporter};
+use tool_inputs::image_files::is_layout;
 use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::records::{Listed, Lists};
 use tool_kit::Outcome;

@@ -1,23 +1,27 @@
 //! Checks of structure, bounds, hashes and rules of composition, of files and of packages.
 
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use device_select::PackSet;
+use device_select::{PackSet, each_once};
 use fat_edit::Registrable;
 use fat_object::{Container, ContainerKind, FileFormat, Image, PathStep, Summary, Visitor};
 use gpu_packages::{FindingKind, Verified};
 use kpack::Toc;
+use offload_check::Violation;
 
 use crate::complaint::{self, violation};
 use crate::headings::Headings;
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
 use crate::package::HEADS;
+use crate::several::Several;
 use crate::split_library::{Host, without_features};
-use crate::variants::{self, InstalledVariant};
+use crate::units::Walk;
+use crate::variants::{self, InstalledCode, InstalledFiles, InstalledVariant};
 use tool_kit::document::Document;
 use tool_kit::finding::{Finding, Level};
 use tool_kit::looked::{Looked, Seen};
@@ -120,27 +124,15 @@ impl<'d> Sink<'d> {
         show!(self.out, "{shown}: ok, {what}")
     }
 
-    /// Takes variants that are installed in environments, and what is wrong with them. Returns whether something is.
-    fn installed(&mut self, files: &[PathBuf], limits: &Limits) -> io::Result<bool> {
-        let (distributions, faults) = variants::distributions_in(files);
-        let mut is_faulty = !faults.is_empty();
-        for fault in &faults {
-            self.fault("", fault)?;
-        }
-        for one in &distributions {
-            let Some(mut variant) = InstalledVariant::of(one, &[]) else { continue };
-            let mut faults = Vec::new();
-            if variant.is_judged() {
-                let how = (variant.needs_contents(), limits);
-                // The files themselves are checked one by one.
-                faults =
-                    variants::read_installed(one, how, |_, path, code| variant.add(path, code))
-                        .tree;
-            }
+    /// Takes variants that are installed, and what is wrong with them. Returns whether something is.
+    fn installed(&mut self, variants: Vec<Variant>, limits: &Limits) -> io::Result<bool> {
+        let mut is_faulty = false;
+        for variant in variants {
+            let (name, faults, found) = variant.judge(limits);
             for fault in &faults {
-                self.fault(one.name(), fault)?;
+                self.fault(&name, fault)?;
             }
-            let found: Vec<Finding> = variant.judge().into_iter().map(violation).collect();
+            let found: Vec<Finding> = found.into_iter().map(violation).collect();
             let has_errors =
                 !faults.is_empty() || found.iter().any(|one| one.level == Level::Error);
             for one in found {
@@ -150,7 +142,7 @@ impl<'d> Sink<'d> {
                 }
                 self.document.finding(one)?;
             }
-            self.document.file(one.name(), &Seen::faults(has_errors));
+            self.document.file(&name, &Seen::faults(has_errors));
             self.packages.0 += 1;
             self.packages.1 += usize::from(has_errors);
             is_faulty |= has_errors;
@@ -183,20 +175,156 @@ pub fn check(
     sink: &mut Sink<'_>,
 ) -> io::Result<Looked> {
     let options = limits.options().with_check_compressed(true);
+    let (mut installed, faults) = Installed::find(files);
+    let variants = std::mem::take(&mut installed.variants);
     let work = |file: &Input, threads| {
         if file.verified().is_some() {
             return None;
         }
-        let mut findings = Findings::default();
-        let walked = file.walk(limits, &options, threads, &mut findings);
-        Some(Checked::of(file, limits, walked, findings))
+        let (mut findings, mut code) = (Findings::default(), None);
+        let mut all = Several::new([&mut findings as &mut dyn Visitor]);
+        if installed.has(file) {
+            all.push(code.insert(Walk::new(file)));
+        }
+        let walked = file.walk(limits, &options, threads, &mut all);
+        Some(Checked::of(file, limits, walked, (findings, code)))
     };
-    let inputs = Inputs::find(files).verifying();
+    let inputs = Inputs::find(files).verifying().merging();
     let mut checker = Checker::new(sink, require_images);
-    let looked = inputs
-        .look((limits, HEADS), "checking", work, |file, checked| checker.take(file, checked))?;
-    let has_faults = checker.end()? | sink.installed(files, limits)?;
+    let mut codes: HashMap<Owner, Vec<(String, InstalledCode)>> = HashMap::new();
+    let mut read = HashSet::new();
+    let looked = inputs.look((limits, HEADS), "checking", work, |file, mut checked| {
+        if let Some(code) = checked.as_mut().and_then(|checked| checked.code.take()) {
+            read.extend(installed.owners.get_key_value(&file.identity()).map(|(key, _)| key));
+            let owners = installed.owners_of(file);
+            for (owner, path) in owners {
+                codes.entry(owner).or_default().push((path, code.clone()));
+            }
+        }
+        checker.take(file, checked)
+    })?;
+    let mut has_faults = checker.end()?;
+    for fault in &faults {
+        sink.fault("", fault)?;
+        has_faults = true;
+    }
+    let of_images = inputs.image_variants();
+    let of_images = of_images.iter().map(|it| {
+        let faults = it.fault.iter().cloned().collect();
+        let variant = InstalledVariant::of_image(it, &[]);
+        (Owner::InImage(Arc::clone(&it.name)), Variant::new(it.name.to_string(), variant, faults))
+    });
+    let on_disk = variants.into_iter().enumerate();
+    let on_disk = on_disk.map(|(number, variant)| (Owner::OnDisk(number), variant));
+    let all = on_disk.chain(of_images).map(|(owner, mut variant)| {
+        if let Some(found) = codes.remove(&owner) {
+            variant.codes = found;
+        }
+        variant.left.retain(|(file, _)| !read.contains(&file.identity()));
+        variant
+    });
+    has_faults |= sink.installed(all.collect(), limits)?;
     Ok(looked.with_faults(has_faults))
+}
+
+/// A variant that a file is of.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    OnDisk(usize),
+    InImage(Arc<str>),
+}
+
+/// The identity of a file, under any name.
+type Identity = Result<(u64, u64), Option<PathBuf>>;
+
+/// Variants that are installed in environments, and the files that they are compared with.
+#[derive(Debug, Default)]
+struct Installed {
+    variants: Vec<Variant>,
+    /// For each file the variants that it is of, by number, with its path in each.
+    owners: HashMap<Identity, Vec<(usize, String)>>,
+}
+
+/// A variant that is installed.
+#[derive(Debug)]
+struct Variant {
+    name: String,
+    variant: InstalledVariant,
+    faults: Vec<String>,
+    /// The code of its files, with their paths.
+    codes: Vec<(String, InstalledCode)>,
+    /// Files whose code is not read yet.
+    left: Vec<(Input, String)>,
+}
+
+impl Installed {
+    /// Finds the variants in environments among arguments, and the faults of directories.
+    fn find(arguments: &[PathBuf]) -> (Self, Vec<String>) {
+        let (distributions, faults) = variants::distributions_in(arguments);
+        let mut found = Installed::default();
+        for one in &distributions {
+            let Some(variant) = InstalledVariant::of(one, &[]) else { continue };
+            let InstalledFiles { files, faults } = if variant.is_judged() {
+                InstalledFiles::of(one)
+            } else {
+                InstalledFiles::default()
+            };
+            let number = found.variants.len();
+            for (file, path) in &files {
+                found.owners.entry(file.identity()).or_default().push((number, path.clone()));
+            }
+            let variant = Variant::new(one.name().to_owned(), variant, faults);
+            found.variants.push(Variant { left: files, ..variant });
+        }
+        (found, faults)
+    }
+
+    /// Returns whether a file is one of a variant.
+    fn has(&self, file: &Input) -> bool {
+        file.places().iter().any(|place| !place.variants.is_empty())
+            || self.is_alone(file) && self.owners.contains_key(&file.identity())
+    }
+
+    /// Returns whether a file is looked up by its identity: it is not a member, and all of it is looked into.
+    fn is_alone(&self, file: &Input) -> bool {
+        !self.owners.is_empty() && !file.is_in_package() && !file.is_pack_of_library()
+    }
+
+    /// Returns the variants that a file is of, with its path in each.
+    fn owners_of(&self, file: &Input) -> Vec<(Owner, String)> {
+        let of_images = file.places().iter().flat_map(|place| &place.variants);
+        let of_images =
+            of_images.map(|(name, path)| (Owner::InImage(Arc::clone(name)), path.clone()));
+        let on_disk = Some(()).filter(|()| self.is_alone(file));
+        let on_disk = on_disk.and_then(|()| self.owners.get(&file.identity()));
+        let on_disk = on_disk.into_iter().flatten();
+        of_images
+            .chain(on_disk.map(|(number, path)| (Owner::OnDisk(*number), path.clone())))
+            .collect()
+    }
+}
+
+impl Variant {
+    fn new(name: String, variant: InstalledVariant, faults: Vec<String>) -> Self {
+        Variant { name, variant, faults, codes: Vec::new(), left: Vec::new() }
+    }
+
+    /// Compares it with its code, and reads what is left of that. Returns its name and what is wrong with it.
+    fn judge(mut self, limits: &Limits) -> (String, Vec<String>, Vec<Violation>) {
+        if self.variant.is_judged() {
+            for (path, code) in self.codes {
+                self.variant.add(&path, code);
+            }
+            let how = (self.variant.needs_contents(), limits);
+            for (file, path) in self.left {
+                // The files themselves are checked one by one.
+                if let (Some(code), _) = InstalledCode::read(&file, how) {
+                    self.variant.add(&path, code);
+                }
+            }
+        }
+        (self.name, self.faults, self.variant.judge())
+    }
 }
 
 /// The result of a walk through a file.
@@ -204,16 +332,19 @@ pub fn check(
 pub struct Checked {
     result: io::Result<Summary>,
     findings: Findings,
+    /// Its device code, if a variant that is installed has it.
+    code: Option<InstalledCode>,
 }
 
 impl Checked {
-    /// Completes what a walk found, with compressed images checked.
+    /// Completes what a walk found, with compressed images checked. The containers are those of a file of an installed variant.
     pub fn of(
         file: &Input,
         limits: &Limits,
         walked: io::Result<Summary>,
-        mut findings: Findings,
+        (mut findings, walk): (Findings, Option<Walk<'_>>),
     ) -> Self {
+        let mut code = None;
         let result = walked.and_then(|summary| {
             let registrable = std::mem::take(&mut findings.registrable);
             let registration = file.with_reader(limits.max_input, |reader| {
@@ -233,9 +364,13 @@ impl Checked {
             if summary.format == FileFormat::Kpack && summary.findings == 0 {
                 findings.pack = file.pack_table(limits.max_input)?;
             }
+            code = walk.map(|walk| match &findings.host {
+                Some(host) => InstalledCode::Split(Arc::clone(host)),
+                None => InstalledCode::Units(walk.into_file(&summary, &registration)),
+            });
             Ok(summary)
         });
-        Checked { result, findings }
+        Checked { result, findings, code }
     }
 }
 
@@ -244,13 +379,14 @@ impl Checked {
 pub struct Checker<'s, 'd> {
     sink: &'s mut Sink<'d>,
     require_images: bool,
-    split: PackSet<Host>,
+    /// The split libraries and kernel packs of each container image, and of all other files.
+    split: BTreeMap<String, PackSet<Host>>,
 }
 
 impl<'s, 'd> Checker<'s, 'd> {
     /// Creates a judgement of no file, of several to come.
     pub fn new(sink: &'s mut Sink<'d>, require_images: bool) -> Self {
-        Checker { sink, require_images, split: PackSet::default() }
+        Checker { sink, require_images, split: BTreeMap::new() }
     }
 
     /// Judges a file, or, without the result of a walk, a package as a whole.
@@ -264,13 +400,17 @@ impl<'s, 'd> Checker<'s, 'd> {
         if let Some(verified) = file.verified() {
             return report_package(sink, file, verified);
         }
-        let Some(Checked { result, findings }) = checked else { return Ok(Seen::Nothing) };
+        let Some(Checked { result, findings, .. }) = checked else { return Ok(Seen::Nothing) };
         let name = file.name();
         let is_sound =
             result.as_ref().is_ok_and(|summary| summary.findings == 0) && !findings.is_misled;
         sink.document.about(name, || result.as_ref().ok().map(complaint::about));
         if let Some(host) = findings.host.as_ref().filter(|_| is_sound) {
-            split.add_library(name, host, !findings.is_member);
+            for set in file.sets() {
+                let host = set.path.map_or_else(|| Arc::clone(host), |path| host.at(path));
+                let split = split.entry(set.image.to_owned()).or_default();
+                split.add_library(name, &host, !findings.is_member);
+            }
             if findings.is_member {
                 return Ok(Seen::Well);
             }
@@ -285,7 +425,11 @@ impl<'s, 'd> Checker<'s, 'd> {
             };
         }
         if let Some((path, toc)) = &findings.pack {
-            split.add_pack(path.clone(), without_features(path), name, toc);
+            for set in file.sets() {
+                let path = set.path.unwrap_or(path);
+                let split = split.entry(set.image.to_owned()).or_default();
+                split.add_pack(path.to_owned(), without_features(path), name, toc);
+            }
         }
         if let Ok(summary) = &result
             && name.ends_with(".kpack")
@@ -324,11 +468,14 @@ impl<'s, 'd> Checker<'s, 'd> {
     pub fn end(self) -> io::Result<bool> {
         let Checker { sink, split, .. } = self;
         sink.package = None;
-        let (sound, faults) = split.check();
+        let checked: Vec<_> = split.values().map(PackSet::check).collect();
+        // Images may share a file.
+        let sound: BTreeSet<_> = checked.iter().flat_map(|(sound, _)| sound).collect();
         for (name, wrappers) in sound {
-            let wrappers = count(wrappers, "wrapper");
+            let wrappers = count(*wrappers, "wrapper");
             sink.ok(name, &format!("{wrappers} with device code in kernel packs"))?;
         }
+        let faults = each_once(checked.iter().flat_map(|(_, faults)| faults));
         for fault in &faults {
             sink.faulty += 1;
             sink.finding("verify/kernel-packs", ("", ""), fault)?;

@@ -96,6 +96,12 @@ impl Complaint {
         Complaint { severity: Severity::Error, code, file, offset: None, text }
     }
 
+    /// Creates a warning about a file without device code.
+    pub fn nothing(file: &str, text: &str) -> Self {
+        let severity = Severity::Warning;
+        Complaint { severity, ..Complaint::error(file, "targets/nothing", text) }
+    }
+
     /// Returns the text with the name of the file.
     pub fn message(&self) -> String {
         format!("{}: {}", self.file, self.text)

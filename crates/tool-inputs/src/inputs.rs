@@ -7,18 +7,20 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use device_select::few;
+use gpu_packages::PackageForm;
 
 use crate::limits::Limits;
+use crate::merged::ImageVariant;
 use crate::online::{Network, Online, Received};
-pub use file::{Input, again};
+pub use file::{Input, Set, again};
 use file::{Origin, Root};
 use tool_kit::budget::Budget;
 use tool_kit::directory::Held;
 use tool_kit::looked::{Looked, Seen, Tally};
-use tool_kit::opened::MaxInput;
+use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::store::Keep;
@@ -40,6 +42,10 @@ pub struct Inputs {
     sought: &'static str,
     /// `true` if packages are compared with their checksums and records, too.
     verifies: bool,
+    /// `true` if files that no container sees are left out.
+    merges: bool,
+    /// The variants that are installed in container images, once these were looked into.
+    variants: Mutex<Vec<ImageVariant>>,
 }
 
 impl Inputs {
@@ -64,6 +70,20 @@ impl Inputs {
         Inputs { files, ..Inputs::find(&[]) }
     }
 
+    /// Returns a package that is open, and was read: that is not done again.
+    pub fn of_package(path: &Path, opened: &Arc<Opened>, form: PackageForm) -> Self {
+        let files = vec![Input::of_package(path, opened, form)];
+        Inputs { files, ..Inputs::find(&[]) }
+    }
+
+    /// Returns the variants of wheels that are installed in container images which were looked into, by name.
+    pub fn image_variants(&self) -> Vec<ImageVariant> {
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut variants = std::mem::take(&mut *variants);
+        variants.sort_by(|one, other| one.name.cmp(&other.name));
+        variants
+    }
+
     /// Returns the cost so far of files on servers; `None` if no server answered.
     pub fn received(&self) -> Option<Received> {
         let all = self.files.iter().filter_map(Input::server).filter_map(Online::received);
@@ -86,6 +106,8 @@ impl Inputs {
             faults: 0,
             sought: "device code",
             verifies: false,
+            merges: false,
+            variants: Mutex::default(),
         };
         let mut names = HashMap::new();
         for (root, path) in wildcards::expanded(arguments).iter().enumerate() {
@@ -143,6 +165,43 @@ impl Inputs {
     /// Has each package compared with its checksums and records, too: its result comes before those of its members.
     pub fn verifying(self) -> Self {
         Inputs { verifies: true, ..self }
+    }
+
+    /// Has container images looked into as sets of files: files that a higher layer replaces or removes are left out. An OCI layout
+    /// below a directory is one input.
+    pub fn merging(mut self) -> Self {
+        self.merges = true;
+        let below = |file: &Input| match &file.origin {
+            Origin::Below(root, relative) => Some((Arc::clone(root), relative.clone())),
+            _ => None,
+        };
+        let named = |name: &str| {
+            let found = self.files.iter().filter_map(below);
+            let found = found.filter(|(_, it)| it.file_name().is_some_and(|it| it == name));
+            found.filter_map(|(root, it)| Some((root, it.parent()?.to_owned()))).collect::<Vec<_>>()
+        };
+        let (versions, indexes) = (named("oci-layout"), named("index.json"));
+        let is_same = |(root, path): &(Arc<Root>, PathBuf), of: &Arc<Root>, at: &Path| {
+            Arc::ptr_eq(root, of) && path == at
+        };
+        for (root, directory) in versions {
+            if !indexes.iter().any(|it| is_same(it, &root, &directory)) {
+                continue;
+            }
+            let Ok(held) = root.held.enter(&directory) else { continue };
+            let is_inside = |file: &Input| {
+                below(file)
+                    .is_some_and(|(of, at)| Arc::ptr_eq(&of, &root) && at.starts_with(&directory))
+            };
+            let Some(first) = self.files.iter().position(is_inside) else { continue };
+            let argument = self.files.get(first).map_or(0, |file| file.root);
+            self.files.retain(|file| !is_inside(file));
+            let path = root.held.path_of(&directory);
+            let layout =
+                Input { root: argument, origin: Origin::Layout(held), ..Input::found(&path) };
+            self.files.insert(first, layout);
+        }
+        self
     }
 
     fn add_all_below(&mut self, root: usize, held: Held) {
@@ -242,7 +301,9 @@ impl Inputs {
         };
         let (at_once, each) = limits.threads.for_files(self.files.iter().map(Input::path));
         let budget = Budget::default();
-        let scope = Scope { limits, budget: &budget, keep, verifies: self.verifies };
+        let (verifies, merges, merged) = (self.verifies, self.merges, None);
+        let variants = &self.variants;
+        let scope = Scope { limits, budget: &budget, keep, verifies, merges, merged, variants };
         let mut looked = Looked::new(self.sought, "device code", self.directories.len());
         if self.faults > 0 {
             looked.set_faulty();

@@ -88,6 +88,12 @@ impl Limits {
         self.max_decompressed.unwrap_or_else(default)
     }
 
+    /// Returns the most bytes of a decompressed copy of a file of this length in a temporary file.
+    pub fn copied_of(&self, len: u64) -> u64 {
+        let most = || self.held_of(len).max(len.checked_mul(8).unwrap_or(u64::MAX));
+        self.max_decompressed.unwrap_or_else(most)
+    }
+
     /// Returns the same options for a file of this length.
     pub fn for_file(&self, options: &fat_object::Options, len: u64) -> fat_object::Options {
         let held = self.held_of(len).min(options.max_decompressed());

@@ -19,7 +19,7 @@ use tool_kit::searched::Searched;
 use tool_kit::{input, real, report, style};
 
 /// A library without its device code.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Host {
     marker: Marker,
     wrappers: Vec<u64>,
@@ -81,6 +81,15 @@ impl Host {
         let variables = ["ROCM_KPACK_PATH", "ROCM_KPACK_PATH_PREFIX"];
         let variables = variables.map(|name| env::var(name).ok());
         Host { marker, wrappers, directory, variables }
+    }
+
+    /// Returns the same library, installed at another path.
+    pub fn at(self: &Arc<Self>, path: &Path) -> Arc<Self> {
+        let directory = path.parent().unwrap_or(Path::new(""));
+        if *directory == self.directory {
+            return Arc::clone(self);
+        }
+        Arc::new(Host { directory: directory.to_owned(), ..(**self).clone() })
     }
 
     /// Looks for its code for a GPU, in the packs that are there.
@@ -176,7 +185,7 @@ pub struct OpenPack {
 /// # Errors
 ///
 /// Errors of reading, and errors of the pack.
-pub(crate) fn read_tables(file: Positioned<'_>) -> io::Result<Result<Tables, String>> {
+pub fn read_tables(file: Positioned<'_>) -> io::Result<Result<Tables, String>> {
     let mut source = Source::new(file)?;
     let all = 0..source.len();
     Ok(Tables::read(&mut source, &all)?.map_err(|error| error.to_string()))

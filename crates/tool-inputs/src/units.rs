@@ -4,6 +4,7 @@ use std::io;
 
 use device_files::UnitCollector;
 use device_select::{Runtime, Unit};
+use fat_edit::Registration;
 use fat_object::{Container, ErrorKind, Finding, Image, Severity, Summary, Visitor};
 
 use crate::complaint::Complaint;
@@ -15,7 +16,7 @@ use tool_kit::parallel::Threads;
 use tool_kit::report;
 
 /// A file that was read.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FileUnits {
     /// The result of the walk.
     pub summary: Summary,
@@ -124,6 +125,13 @@ impl<'a> Walk<'a> {
     /// Creates the walk through a file.
     pub fn new(file: &'a Input) -> Self {
         Walk { name: file.name(), ..Walk::default() }
+    }
+
+    /// Completes what a walk found in a file whose registration was read for others as well.
+    pub(crate) fn into_file(self, summary: &Summary, registration: &Registration) -> FileUnits {
+        let errors = self.errors + registration.faults().len();
+        let units = self.units.into_units(registration);
+        FileUnits { summary: summary.clone(), errors, units, is_split: false }
     }
 
     /// Walks through a file. IDs decide, and they stand in the tables; with `check`, images are read as well.

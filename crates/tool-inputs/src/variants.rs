@@ -16,6 +16,7 @@ use crate::complaint::Complaint;
 use crate::environment::{self, Distribution};
 use crate::inputs::{Input, Inputs};
 use crate::limits::Limits;
+use crate::merged::ImageVariant;
 use crate::package::Package;
 use crate::split_library::Host;
 use crate::units::FileUnits;
@@ -59,6 +60,22 @@ impl OpenWheel {
         Self::read(path, limits).map_err(|error| at(path, &error))
     }
 
+    /// Reads all device code, without its needs.
+    ///
+    /// # Errors
+    ///
+    /// Some cannot be read.
+    pub fn whole_code(&self, limits: &Limits) -> io::Result<VariantCode> {
+        let (path, form) = (&self.wheel.path, PackageForm::Zip(self.zip.clone()));
+        let inputs = Inputs::of_package(path, &self.opened, form);
+        let code = self.wheel.code_of(&inputs, (false, limits))?;
+        if code.is_damaged() {
+            let text = "some of its device code could not be read: see `offload verify`";
+            return Err(at(path, &io::Error::other(text)));
+        }
+        Ok(code)
+    }
+
     /// Returns an error with the path.
     pub fn failed(&self, error: &impl ToString) -> io::Error {
         at(&self.wheel.path, &io::Error::other(error.to_string()))
@@ -94,12 +111,15 @@ impl Wheel {
     ///
     /// Errors of the output.
     pub fn code(&self, check: bool, limits: &Limits) -> io::Result<VariantCode> {
+        self.code_of(&Inputs::find(slice::from_ref(&self.path)), (check, limits))
+    }
+
+    fn code_of(&self, inputs: &Inputs, how: (bool, &Limits)) -> io::Result<VariantCode> {
         let [_, _, platform] = self.name.tags();
         let on_arm = platform.contains("aarch64") || platform.contains("arm64");
         let mut code = VariantCode::new(&self.shown(), on_arm);
-        let inputs = Inputs::find(slice::from_ref(&self.path));
         let (mut is_damaged, mut is_elsewhere) = (false, false);
-        let looked = FileUnits::read_all(&inputs, (check, limits), |input, file| {
+        let looked = FileUnits::read_all(inputs, how, |input, file| {
             is_damaged |= file.is_damaged();
             is_elsewhere |= file.is_split;
             code.add(input.name(), file.units);
@@ -109,20 +129,6 @@ impl Wheel {
         }
         if is_elsewhere {
             code.set_elsewhere();
-        }
-        Ok(code)
-    }
-
-    /// Reads all device code, without its needs.
-    ///
-    /// # Errors
-    ///
-    /// Some cannot be read.
-    pub fn whole_code(&self, limits: &Limits) -> io::Result<VariantCode> {
-        let code = self.code(false, limits)?;
-        if code.is_damaged() {
-            let text = "some of its device code could not be read: see `offload verify`";
-            return Err(at(&self.path, &io::Error::other(text)));
         }
         Ok(code)
     }
@@ -205,7 +211,7 @@ pub fn distributions_in(arguments: &[PathBuf]) -> (Vec<Distribution>, Vec<String
 }
 
 /// The device code of a file of an installed distribution.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum InstalledCode {
     /// The containers of a file.
     Units(FileUnits),
@@ -222,6 +228,55 @@ pub struct InstalledFaults {
     pub files: Vec<Complaint>,
 }
 
+/// The files of an installed distribution that may have device code.
+#[derive(Debug, Default)]
+pub struct InstalledFiles {
+    /// The files with their paths below `site-packages`.
+    pub files: Vec<(Input, String)>,
+    /// Faults of its description and of the list of its files, with paths.
+    pub faults: Vec<String>,
+}
+
+impl InstalledFiles {
+    /// Finds the files of a distribution.
+    pub fn of(distribution: &Distribution) -> Self {
+        let tree = distribution.tree();
+        let texts =
+            |faults: &[TreeFault]| faults.iter().map(|fault| tree.text(fault)).collect::<Vec<_>>();
+        let mut faults = texts(distribution.faults());
+        let files = match distribution.files(is_named_for_code) {
+            Ok(files) => files,
+            Err(fault) => {
+                faults.push(tree.text(&fault));
+                return InstalledFiles { files: Vec::new(), faults };
+            }
+        };
+        faults.extend(texts(&files.faults));
+        let named = |path: &Vec<u8>| {
+            let (file, path) = (tree.input(path), input::path(path));
+            let name = path.to_string_lossy();
+            let name = name.rsplit_once("site-packages/").map_or(&*name, |(_, name)| name);
+            (file, name.to_owned())
+        };
+        InstalledFiles { files: files.paths.iter().map(named).collect(), faults }
+    }
+}
+
+impl InstalledCode {
+    /// Reads the device code of a file, and complains of errors. With `check`, compressed code is read as well.
+    pub fn read(file: &Input, how: (bool, &Limits)) -> (Option<Self>, Vec<Complaint>) {
+        if let Some(host) = file.split_host() {
+            return (Some(InstalledCode::Split(host)), Vec::new());
+        }
+        let (read, mut complaints) = FileUnits::read(file, how, Threads::one());
+        complaints.retain(|one| one.severity == Severity::Error);
+        if read.as_ref().is_some_and(|read| !read.is_damaged()) {
+            complaints.clear();
+        }
+        (read.map(InstalledCode::Units), complaints)
+    }
+}
+
 /// Reads the device code of all files of a distribution, one by one, and hands it over with the file and its path below
 /// `site-packages`. With `check`, compressed code is read as well.
 pub fn read_installed(
@@ -229,33 +284,13 @@ pub fn read_installed(
     how: (bool, &Limits),
     mut take: impl FnMut(&Input, &str, InstalledCode),
 ) -> InstalledFaults {
-    let tree = distribution.tree();
-    let texts =
-        |faults: &[TreeFault]| faults.iter().map(|fault| tree.text(fault)).collect::<Vec<_>>();
-    let mut faults = InstalledFaults { tree: texts(distribution.faults()), files: Vec::new() };
-    let files = match distribution.files(is_named_for_code) {
-        Ok(files) => files,
-        Err(fault) => {
-            faults.tree.push(tree.text(&fault));
-            return faults;
-        }
-    };
-    faults.tree.extend(texts(&files.faults));
-    for path in files.paths {
-        let (file, path) = (tree.input(&path), input::path(&path));
-        let name = path.to_string_lossy();
-        let name = name.rsplit_once("site-packages/").map_or(&*name, |(_, name)| name);
-        if let Some(host) = file.split_host() {
-            take(&file, name, InstalledCode::Split(host));
-            continue;
-        }
-        let (read, complaints) = FileUnits::read(&file, how, Threads::one());
-        if read.as_ref().is_none_or(FileUnits::is_damaged) {
-            let errors = complaints.into_iter().filter(|one| one.severity == Severity::Error);
-            faults.files.extend(errors);
-        }
-        if let Some(read) = read {
-            take(&file, name, InstalledCode::Units(read));
+    let InstalledFiles { files, faults } = InstalledFiles::of(distribution);
+    let mut faults = InstalledFaults { tree: faults, files: Vec::new() };
+    for (file, name) in files {
+        let (code, complaints) = InstalledCode::read(&file, how);
+        faults.files.extend(complaints);
+        if let Some(code) = code {
+            take(&file, &name, code);
         }
     }
     faults
@@ -274,12 +309,20 @@ pub struct InstalledVariant {
 impl InstalledVariant {
     /// Reads and judges the declaration; `None` if the distribution was not installed from a variant.
     pub fn of(distribution: &Distribution, gpus: &[Device]) -> Option<Self> {
-        let name = distribution.name();
         let (json, fault) = match distribution.variant_json() {
             Ok(json) => (json?, None),
             Err(fault) => (Vec::new(), Some(distribution.tree().text(&fault))),
         };
-        let declared = VariantDeclaration::of_installed(name, &json);
+        Some(Self::new(distribution.name(), (&json, fault), gpus))
+    }
+
+    /// Reads and judges the declaration of a variant that is installed in a container image.
+    pub fn of_image(ImageVariant { name, json, fault }: &ImageVariant, gpus: &[Device]) -> Self {
+        Self::new(name, (json, fault.clone()), gpus)
+    }
+
+    fn new(name: &str, (json, fault): (&[u8], Option<String>), gpus: &[Device]) -> Self {
+        let declared = VariantDeclaration::of_installed(name, json);
         let mut set = VariantSet::default();
         let found = match fault {
             Some(text) => vec![Violation::error("file/error", name, text)],
@@ -290,7 +333,7 @@ impl InstalledVariant {
         };
         // The GPUs of Jetson modules are asked about where they are declared.
         let code = VariantCode::new(name, false);
-        Some(InstalledVariant { declared, set, code, found })
+        InstalledVariant { declared, set, code, found }
     }
 
     /// Returns whether it is compared with code.

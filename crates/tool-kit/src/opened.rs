@@ -29,8 +29,8 @@ pub struct Opened {
     has_path: bool,
     /// A file on a server: `file` is empty.
     remote: Option<Remote>,
-    /// `true` if it is a copy of a file on a server.
-    is_of_server: bool,
+    /// `true` if packages are looked into, although it is a copy.
+    is_whole: bool,
     /// Its first bytes.
     head: Vec<u8>,
 }
@@ -117,7 +117,13 @@ impl Opened {
 
     /// Copies a file from a server without ranges.
     pub fn of_server(from: &mut impl Read, max: MaxInput) -> io::Result<Self> {
-        Ok(Opened { is_of_server: true, ..Opened::copy(spool(from, max)?)? })
+        Ok(Opened { is_whole: true, ..Opened::copy(spool(from, max)?)? })
+    }
+
+    /// Takes the contents of the file, decompressed, in a temporary file.
+    pub fn decompressed(&self, contents: File) -> io::Result<Self> {
+        let permissions = self.permissions;
+        Ok(Opened { is_whole: self.may_be_package(), permissions, ..Opened::copy(contents)? })
     }
 
     fn file(file: File, metadata: Metadata, has_path: bool) -> io::Result<Self> {
@@ -132,7 +138,7 @@ impl Opened {
 
     fn unread(file: File, metadata: Metadata, has_path: bool) -> Self {
         let (permissions, head) = (NewPermissions::PLAIN, Vec::new());
-        Opened { file, metadata, permissions, has_path, remote: None, is_of_server: false, head }
+        Opened { file, metadata, permissions, has_path, remote: None, is_whole: false, head }
     }
 
     fn with_head(mut self) -> io::Result<Self> {
@@ -195,7 +201,7 @@ impl Opened {
 
     /// Returns whether packages are looked into: copies of pipes are not.
     pub fn may_be_package(&self) -> bool {
-        self.has_path || self.is_of_server || self.remote.is_some()
+        self.has_path || self.is_whole || self.remote.is_some()
     }
 
     /// Returns whether the path can open the same file again, so that it need not stay open.

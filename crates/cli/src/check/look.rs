@@ -10,7 +10,6 @@ use fat_object::{Finding, Image, ImageInfo, Options, Summary, Visitor};
 use offload_check::{DeviceCode, Policy, Subject, Unknown};
 
 use super::SHAPE;
-use super::several::Several;
 use crate::kernels;
 use crate::match_gpu::{Printer, Style};
 use tool_answers::kernels::{Found, Wanted, collect_in};
@@ -20,6 +19,7 @@ use tool_inputs::complaint::{self, Complaint, violation};
 use tool_inputs::inputs::{Input, Inputs, again};
 use tool_inputs::limits::Limits;
 use tool_inputs::package::HEADS;
+use tool_inputs::several::Several;
 use tool_inputs::units::Walk;
 use tool_kit::document::Document;
 use tool_kit::finding::Level;
@@ -102,8 +102,9 @@ impl Questions<'_> {
         let matched = self
             .targets
             .map(|question| Read::of(question, file, |_| (matching, repeated(&summary))));
-        let checked =
-            self.is_verified.then(|| Checked::of(file, self.limits, repeated(&summary), checking));
+        let checked = self
+            .is_verified
+            .then(|| Checked::of(file, self.limits, repeated(&summary), (checking, None)));
         Some(Walked { listing, summary, matched, kernels, checked })
     }
 }
@@ -153,7 +154,7 @@ fn look(
     let options = options.with_check_compressed(has_needs || is_verified);
     let questions = Questions { limits, options, targets, kernels, is_verified };
 
-    let mut inputs = Inputs::find(slice::from_ref(&path.to_owned()));
+    let mut inputs = Inputs::find(slice::from_ref(&path.to_owned())).merging();
     if is_verified {
         inputs = inputs.verifying();
     }

@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
         properties.add_text(property).map_err(failed)?;
     }
     if args.properties.is_empty() {
-        let (_, justified) = args.making.justified(&original.wheel)?;
+        let (_, justified) = args.making.justified(&original)?;
         namespaces = justified.iter().map(VariantValue::namespace).collect();
         if args.label != NULL {
             properties = offload_check::declared(&justified).map_err(failed)?;

@@ -9,7 +9,7 @@ use gpu_packages::{Error, VariantMetadata, VariantProperties, VariantSchema};
 use offload_check::VariantCode;
 use tool_edits::write_variant;
 use tool_inputs::limits::Limits;
-use tool_inputs::variants::{OpenWheel, Wheel};
+use tool_inputs::variants::OpenWheel;
 use tool_kit::report;
 
 /// The label of the variant that is compatible with every system.
@@ -56,7 +56,7 @@ impl Making {
     }
 
     /// Reads all device code. Returns it, and the properties of GPUs for which there is some. Notes say what is missing.
-    pub(super) fn justified(&self, of: &Wheel) -> io::Result<(VariantCode, Vec<VariantValue>)> {
+    pub(super) fn justified(&self, of: &OpenWheel) -> io::Result<(VariantCode, Vec<VariantValue>)> {
         let code = of.whole_code(&self.limits)?;
         let mut values = Vec::new();
         for one in code.justified() {

@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
             "it is a variant: expected the wheel that it was made of, or `offload variant make`";
         return Err(original.failed(&text));
     }
-    let (code, justified) = making.justified(&original.wheel)?;
+    let (code, justified) = making.justified(&original)?;
     if code.is_empty() {
         return Err(original.failed(&"no device code found"));
     }

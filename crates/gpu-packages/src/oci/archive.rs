@@ -6,7 +6,9 @@ use std::ops::Range;
 
 use byte_parts::ReadSeek;
 
+use crate::codec::decoded;
 use crate::error::{Error, ErrorKind};
+use crate::limits::Allowance;
 use crate::path::{Shown, without_dot};
 use crate::reading::Raw;
 use crate::tar::{TarKind, TarMember, TarReader, headers_with_size, padding, renamed_headers};
@@ -76,6 +78,23 @@ impl ImageArchive {
         }
         let is_one = files.contains_key("index.json") || files.contains_key("manifest.json");
         Ok(is_one.then_some(ImageArchive { files }))
+    }
+
+    /// Returns whether a tar file, which may be compressed, can be an archive of images: its first member that is not a directory is a
+    /// document of one, or has a name that starts with a hash. Damage is for a walk through it.
+    pub fn is_likely(reader: impl Read) -> bool {
+        let first = || -> Result<_, Error> { first_file(&mut TarReader::new(decoded(reader)?)) };
+        first().is_ok_and(|name| name.is_some_and(|name| may_be_of_image(&name)))
+    }
+
+    /// Copies an archive for [`read`](Self::read), decompressed if it is compressed as a whole.
+    ///
+    /// # Errors
+    ///
+    /// [`Limit`](ErrorKind::Limit) for more than `most` bytes; faults of the compression; errors of the reader and the writer.
+    pub fn unpack(reader: impl Read, most: u64, out: &mut dyn Write) -> Result<(), Error> {
+        io::copy(&mut Allowance::new(most).count(decoded(reader)?), out)?;
+        Ok(())
     }
 
     /// Returns the place of a file in the archive. Links are followed.
@@ -175,6 +194,26 @@ fn write(contents: impl Read, size: u64, name: &str, out: &mut impl Write) -> Re
     }
     io::copy(&mut io::repeat(0).take(padding(size)), out)?;
     Ok(())
+}
+
+/// Returns the name of the first member that is not a directory.
+fn first_file<R: Read>(tar: &mut TarReader<R>) -> Result<Option<Vec<u8>>, Error> {
+    while let Some(member) = tar.next_member()? {
+        if member.kind() != TarKind::Directory {
+            return Ok(Some(without_dot(member.name()).to_vec()));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether an archive of images may have a member of this name: a document, or a name that starts with a hash.
+fn may_be_of_image(name: &[u8]) -> bool {
+    const NAMES: [&[u8]; 5] =
+        [b"blobs", b"oci-layout", b"index.json", b"manifest.json", b"repositories"];
+    let first = name.split(|&byte| byte == b'/').next().unwrap_or(name);
+    let hash = first.strip_prefix(b"sha256:").unwrap_or(first);
+    NAMES.contains(&first)
+        || hash.get(..64).is_some_and(|hash| hash.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// Returns the headers of a member with new hashes in names.

@@ -89,6 +89,8 @@ pub struct ImageLayer {
 pub(super) struct Image {
     pub(super) config: usize,
     pub(super) layers: Vec<usize>,
+    /// The tag that an index or `docker save` gives it.
+    tag: Option<String>,
 }
 
 impl fmt::Debug for Images {
@@ -134,7 +136,8 @@ impl Images {
         let has_layout = files.size("oci-layout").is_some() && files.size("index.json").is_some();
         let has_manifest = files.size("manifest.json").is_some();
         let (images, by_file, layers) = (Images::new(), HashMap::new(), HashMap::new());
-        let mut reader = Reader { files, images, by_file, layers, most_held, room: most_held };
+        let tag = None;
+        let mut reader = Reader { files, images, by_file, layers, most_held, room: most_held, tag };
         if has_layout {
             reader.read_version()?;
             reader.index(&files.resolve("index.json"), None, 0)?;
@@ -166,6 +169,30 @@ impl Images {
         self.images.iter().map(|image| &image.layers[..])
     }
 
+    /// Returns names of the images in the order of the [views](Self::views), each different: the tag if there is one, and the
+    /// platform, such as `latest, linux/arm64`.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let (mut lists, mut known) = (HashSet::new(), HashSet::new());
+        let images = self.images.iter().filter(|image| lists.insert(&image.layers[..]));
+        let name = |image: &Image| {
+            let config = self.documents.get(image.config);
+            let text = |key: &str| config?.json.root.get(key)?.text();
+            let platform = ["os", "architecture", "variant"].map(text);
+            let platform: Vec<&str> = platform.into_iter().flatten().collect();
+            let platform = Some(platform.join("/")).filter(|it| !it.is_empty());
+            let parts: Vec<String> = image.tag.clone().into_iter().chain(platform).collect();
+            let mut name = parts.join(", ");
+            if let Some(config) = config
+                && (name.is_empty() || !known.insert(name.clone()))
+            {
+                name = format!("{name}, {}", config.digest.to_hex());
+            }
+            name
+        };
+        images.map(name).collect()
+    }
+
     /// Returns documents that differ from their hash or size.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
@@ -189,6 +216,8 @@ struct Reader<'f> {
     /// The most bytes of memory for all documents, and the rest of them.
     most_held: u64,
     room: u64,
+    /// The tag of the images that are read.
+    tag: Option<String>,
 }
 
 impl Reader<'_> {
@@ -264,7 +293,10 @@ impl Reader<'_> {
         let mut children = Vec::new();
         for item in items.items() {
             let descriptor = Descriptor::of(item).map_err(|error| error.while_reading(file))?;
+            let before = self.tag.clone();
+            self.tag = tag_of(item).map(str::to_owned).or(before.clone());
             children.push(self.child(&descriptor, depth)?);
+            self.tag = before;
         }
         Ok(self.add(file, (json, digest), Role::Index(children)))
     }
@@ -380,7 +412,8 @@ impl Reader<'_> {
         }
         let is_known = |image: &Image| image.config == number && image.layers == layers;
         if !self.images.images.iter().any(is_known) {
-            self.images.images.push(Image { config: number, layers: layers.to_vec() });
+            let (layers, tag) = (layers.to_vec(), self.tag.clone());
+            self.images.images.push(Image { config: number, layers, tag });
         }
         Ok(number)
     }
@@ -414,6 +447,8 @@ impl Reader<'_> {
                 }
                 numbers.push(self.layer(&file, None)?);
             }
+            let tag = item.get("RepoTags").and_then(|tags| tags.items().first()?.text());
+            self.tag = tag.map(str::to_owned);
             self.config(&self.files.resolve(config), None, &numbers)?;
         }
         self.add(&file, (json, digest), Role::DockerManifest);
@@ -424,6 +459,13 @@ impl Reader<'_> {
         }
         Ok(true)
     }
+}
+
+/// Returns the tag of an image in the entry of an index.
+fn tag_of(item: &Node) -> Option<&str> {
+    let annotations = item.get("annotations")?;
+    let keys = ["io.containerd.image.name", "org.opencontainers.image.ref.name"];
+    keys.iter().find_map(|key| annotations.get(key)?.text())
 }
 
 /// Fails if a file has another hash by another name: it would need two names after a change.

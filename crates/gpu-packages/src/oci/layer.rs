@@ -2,21 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, SeekFrom, Write};
 
-use crate::codec::decoded;
+use byte_parts::ReadSeek;
+
+use crate::codec::{Codec, Decoded, decoded};
 use crate::error::{Error, ErrorKind, Finding, FindingKind};
 use crate::hash::{Algorithm, HashedReader, HashedWriter};
 use crate::limits::{Allowance, Options};
 use crate::path::MemberPath;
-use crate::reading::read_held;
+use crate::reading::{Raw, read_full, read_held};
 use crate::rewrite::{Original, Replacement, RewriteOptions, rewrite_hashed, rewrite_members};
-use crate::tar::{TarKind, TarReader};
+use crate::tar::{TarKind, TarMember, TarReader};
 
 use super::images::{ImageLayer, faults, finding};
 use super::rewritten::NewLayer;
 
 /// The members of a layer.
+#[derive(Default)]
 pub struct LayerMembers {
     /// Path and kind of each member, in the order of the tar file.
     pub(super) members: Vec<(Box<[u8]>, Entry)>,
@@ -81,6 +84,69 @@ impl LayerMembers {
     pub fn path(&self, member: usize) -> Option<&[u8]> {
         self.members.get(member).map(|(path, _)| &**path)
     }
+
+    /// Returns the contents of a list of installed files, if the layer was [read](ImageLayer::read).
+    #[must_use]
+    pub fn list(&self, member: usize) -> Option<&[u8]> {
+        self.lists.get(&member).map(Vec::as_slice)
+    }
+
+    /// Takes the next member, with the contents of a list; returns the bytes that are held of it.
+    fn add(
+        &mut self,
+        layer: &MemberPath,
+        member: &TarMember,
+        path: Vec<u8>,
+        list: Option<Vec<u8>>,
+    ) -> u64 {
+        let place = layer.join(member.name());
+        if member.name().split(|&byte| byte == b'/').any(|name| name == b"..") {
+            let error = Error::at(ErrorKind::Malformed, member.offset(), "the name has '..'");
+            let (path, kind) = (place.clone(), FindingKind::UnsafeName);
+            self.findings.push(Finding { path, kind, error });
+        }
+        self.findings.extend(member.faults.iter().map(|fault| Finding {
+            path: place.clone(),
+            kind: fault.kind,
+            error: fault.error(),
+        }));
+        let link = normal(member.link());
+        let mut held = MEMBER + path.len() as u64 + link.len() as u64;
+        if let Some(text) = list {
+            held += text.len() as u64;
+            self.lists.insert(self.members.len(), text);
+        }
+        let entry = match member.kind() {
+            TarKind::File => Entry::File,
+            TarKind::HardLink => Entry::HardLink(link.into()),
+            TarKind::Symlink => Entry::Symlink(member.link().into()),
+            TarKind::Directory => Entry::Directory,
+            TarKind::Other => Entry::Other,
+        };
+        self.members.push((path.into(), entry));
+        self.held += held;
+        held
+    }
+}
+
+/// Fails for a member whose name or link is too long.
+fn check_length(member: &TarMember) -> Result<(), Error> {
+    let longest = member.name().len().max(member.link().len());
+    if longest > MOST_PATH {
+        let text = format!("a name: expected at most {MOST_PATH} bytes, found {longest}");
+        return Err(Error::at(ErrorKind::Limit, member.offset(), text));
+    }
+    Ok(())
+}
+
+/// Takes bytes that are held from the rest of `most`.
+fn hold(room: &mut u64, held: u64, most: u64) -> Result<(), Error> {
+    *room = room.checked_sub(held).ok_or_else(|| {
+        let text =
+            format!("the names and lists of its files exceed the limit of {most} bytes held");
+        Error::new(ErrorKind::Limit, text)
+    })?;
+    Ok(())
 }
 
 impl ImageLayer {
@@ -102,6 +168,55 @@ impl ImageLayer {
         read.map_err(|error| error.while_reading(&self.file))
     }
 
+    /// Reads the names of the members of a layer of `len` bytes, and nothing else: contents of a layer that is not compressed are
+    /// passed over, and hashes are not compared. `look` gets each regular file, as in [`read`](Self::read).
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn names(
+        &self,
+        mut reader: impl ReadSeek,
+        len: u64,
+        options: &Options,
+        mut look: impl FnMut(usize, &[u8], &mut dyn Read) -> Result<(), Error>,
+    ) -> Result<LayerMembers, Error> {
+        let mut read = || {
+            let codec = Codec::sniff(read_full(&mut reader, &mut [0; 16])?);
+            reader.seek(SeekFrom::Start(0))?;
+            let raw = Raw::new(&mut reader, len);
+            if codec == Codec::None {
+                return self.list(TarReader::with_skip(raw, Raw::skip), (options, len), &mut look);
+            }
+            let allowance = Allowance::of(options, len);
+            let reader = codec.decoder(raw)?;
+            let tar = TarReader::new(allowance.count(Decoded { reader, codec }));
+            self.list(tar, (options, len), &mut look)
+        };
+        read().map_err(|error: Error| error.while_reading(&self.file))
+    }
+
+    fn list<R: Read>(
+        &self,
+        mut tar: TarReader<R>,
+        (options, len): (&Options, u64),
+        look: &mut dyn FnMut(usize, &[u8], &mut dyn Read) -> Result<(), Error>,
+    ) -> Result<LayerMembers, Error> {
+        let most = options.held_of(len);
+        let (mut room, mut found) = (most, LayerMembers::default());
+        let file = MemberPath::default().join(self.file.as_bytes());
+        while let Some(member) = tar.next_member()? {
+            check_length(&member)?;
+            let path = normal(member.name());
+            if member.kind() == TarKind::File {
+                look(found.members.len(), &path, &mut tar)?;
+            }
+            let held = found.add(&file, &member, path, None);
+            hold(&mut room, held, most)?;
+        }
+        Ok(found)
+    }
+
     fn read_members(
         &self,
         reader: impl Read,
@@ -111,8 +226,7 @@ impl ImageLayer {
     ) -> Result<LayerMembers, Error> {
         let most = options.held_of(len);
         let mut room = most;
-        let (members, lists, findings) = Default::default();
-        let mut found = LayerMembers { members, lists, findings, held: 0 };
+        let mut found = LayerMembers::default();
         let mut stored = HashedReader::new(reader, Algorithm::Sha256);
         let allowance = Allowance::of(options, len);
         let decoder = allowance.count(decoded(&mut stored)?);
@@ -120,54 +234,21 @@ impl ImageLayer {
         let mut tar = TarReader::new(&mut plain);
         let file = MemberPath::default().join(self.file.as_bytes());
         rewrite_members(&mut tar, &mut io::sink(), &mut |member, original| {
-            let number = found.members.len();
+            check_length(member)?;
             let path = normal(member.name());
-            let place = file.join(member.name());
-            let longest = member.name().len().max(member.link().len());
-            if longest > MOST_PATH {
-                let text = format!("a name: expected at most {MOST_PATH} bytes, found {longest}");
-                return Err(Error::at(ErrorKind::Limit, member.offset(), text));
-            }
-            if member.name().split(|&byte| byte == b'/').any(|name| name == b"..") {
-                let error = Error::at(ErrorKind::Malformed, member.offset(), "the name has '..'");
-                let (path, kind) = (place.clone(), FindingKind::UnsafeName);
-                found.findings.push(Finding { path, kind, error });
-            }
-            found.findings.extend(member.faults.iter().map(|fault| Finding {
-                path: place.clone(),
-                kind: fault.kind,
-                error: fault.error(),
-            }));
-            let link = normal(member.link());
-            let mut held = MEMBER + path.len() as u64 + link.len() as u64;
-            let mut replacement = None;
+            let (mut list, mut replacement) = (None, None);
             if let Some(original) = original {
                 if is_list(&path) {
-                    let text = read_held(original, room)?;
-                    held += text.len() as u64;
-                    found.lists.insert(number, text);
+                    list = Some(read_held(original, room)?);
                 } else {
-                    look(number, &path, original)?;
+                    look(found.members.len(), &path, original)?;
                 }
                 replacement = original.is_read().then(Replacement::seen);
             }
-            room = room.checked_sub(held).ok_or_else(|| {
-                let text = format!(
-                    "the names and lists of its files exceed the limit of {most} bytes held"
-                );
-                Error::new(ErrorKind::Limit, text)
-            })?;
-            let entry = match member.kind() {
-                TarKind::File => Entry::File,
-                TarKind::HardLink => Entry::HardLink(link.into()),
-                TarKind::Symlink => Entry::Symlink(member.link().into()),
-                TarKind::Directory => Entry::Directory,
-                TarKind::Other => Entry::Other,
-            };
-            found.members.push((path.into(), entry));
+            let held = found.add(&file, member, path, list);
+            hold(&mut room, held, most)?;
             Ok(replacement)
         })?;
-        found.held = most - room;
         let (_, mut rest) = tar.into_rest();
         io::copy(&mut rest, &mut io::sink())?;
         let (_, diff_id) = plain.finish();

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::num::NonZeroUsize;
 use std::thread;
 
@@ -12,8 +12,8 @@ use flate2::{Compress, Compression, FlushCompress};
 use super::ZipMember;
 use crate::codec::check_level;
 use crate::error::{Error, ErrorKind};
-use crate::hash::{Algorithm, Hash, Hasher};
-use crate::reading::{between, read_at_most};
+use crate::hash::{Algorithm, Hash, HashedReader, Hasher};
+use crate::reading::{between, given, read_at_most};
 
 /// New contents of a member, as they will be stored.
 #[derive(Clone)]
@@ -24,6 +24,8 @@ pub struct NewContents {
     pub(super) size: u64,
     pub(super) crc32: u32,
     pub(super) sha256: Hash,
+    /// Another hash, of contents that lie in a file of the caller.
+    other: Option<Hash>,
     pub(super) data: Parts,
 }
 
@@ -76,7 +78,7 @@ impl NewContents {
         })?;
         let Sums { size, crc32, sha256 } = sums;
         let (search, data) = (search_of(level), parts_of(data));
-        Ok(NewContents { method: 8, search, size, crc32, sha256, data })
+        Ok(NewContents { method: 8, search, size, crc32, sha256, other: None, data })
     }
 
     /// Reads contents to their end and stores or deflates them, as a member is: at most `most` bytes, which are held in
@@ -125,8 +127,43 @@ impl NewContents {
             size,
             crc32: crc.sum(),
             sha256,
+            other: None,
             data: parts_of(data),
         })
+    }
+
+    /// Reads contents as [`like`](Self::like) does, and writes what is stored to a file of the caller, where it starts at `at`:
+    /// [`Rewrite::write_with`](crate::Rewrite::write_with) takes it from there. `algorithm` is the one of its row in `RECORD`: no hash
+    /// but this and SHA-256 is known later.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the reader, and of the file.
+    pub fn like_in(
+        member: &ZipMember,
+        contents: impl Read,
+        threads: NonZeroUsize,
+        algorithm: Algorithm,
+        (file, at): (&mut dyn Write, u64),
+    ) -> Result<Self, Error> {
+        let mut contents = HashedReader::new(contents, algorithm);
+        let mut end = at;
+        let mut out = |block: &[u8]| {
+            file.write_all(block)?;
+            end += block.len() as u64;
+            Ok(())
+        };
+        let (method, search, sums) = match member.method() {
+            0 => (0, 0, store_to(&mut contents, &mut out)?),
+            _ => {
+                let level = level_of(member.flags);
+                (8, search_of(level), deflate_to(&mut contents, level, threads, &mut out)?)
+            }
+        };
+        let Sums { size, crc32, sha256 } = sums;
+        let other = Some(contents.finish().1);
+        let data = Parts::from_input(1, at..end);
+        Ok(NewContents { method, search, size, crc32, sha256, other, data })
     }
 
     /// Returns the size of the contents in bytes.
@@ -148,7 +185,7 @@ impl NewContents {
         }
     }
 
-    /// Returns a reader of the contents.
+    /// Returns a reader of the contents, which are held in memory.
     pub fn reader(&self) -> impl Read + '_ {
         match self.method {
             0 => Contents::Stored(self.bytes()),
@@ -162,9 +199,11 @@ impl NewContents {
     ///
     /// None that is known; errors of the decompression.
     pub fn hash(&self, algorithm: Algorithm) -> Result<Hash, Error> {
-        match algorithm {
-            Algorithm::Sha256 => Ok(self.sha256.clone()),
-            algorithm => Ok(crate::hash::hash_reader(algorithm, &mut self.reader())?.1),
+        match (algorithm, &self.other) {
+            (Algorithm::Sha256, _) => Ok(self.sha256.clone()),
+            (algorithm, Some(other)) if algorithm == other.algorithm() => Ok(other.clone()),
+            (_, Some(_)) => Err(Error::refused("the hash of new contents is not known")),
+            (algorithm, None) => Ok(crate::hash::hash_reader(algorithm, &mut self.reader())?.1),
         }
     }
 }
@@ -174,6 +213,30 @@ pub(super) struct Sums {
     pub(super) size: u64,
     pub(super) crc32: u32,
     pub(super) sha256: Hash,
+}
+
+/// Reads contents to their end and gives them to `out`.
+pub(super) fn store_to(
+    mut contents: impl Read,
+    mut out: impl FnMut(&[u8]) -> Result<(), Error>,
+) -> Result<Sums, Error> {
+    let mut buffer = vec![0; 1 << 16];
+    let (mut size, mut crc) = (0u64, flate2::Crc::new());
+    let mut hasher = Hasher::new(Algorithm::Sha256);
+    loop {
+        let count = match contents.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let block = given(&buffer, count)?;
+        crc.update(block);
+        hasher.update(block);
+        out(block)?;
+        size += count as u64;
+    }
+    Ok(Sums { size, crc32: crc.sum(), sha256: hasher.finish() })
 }
 
 /// Reads contents to their end and gives them, deflated, to `out`, in the same blocks for any number of threads.

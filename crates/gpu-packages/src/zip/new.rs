@@ -9,13 +9,13 @@ use byte_parts::internal;
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::check::is_long;
-use super::deflate::{Sums, deflate_to, search_of};
+use super::deflate::{Sums, deflate_to, search_of, store_to};
 use super::extra::with_zip64;
 use super::fields::short;
 use super::wire::{CentralRecord, EndOfDirectory, Fields, LocalHeader, Zip64End, Zip64Locator};
 use super::{DESCRIPTOR, Zip};
 use crate::error::{Error, ErrorKind};
-use crate::hash::{Algorithm, Hash, Hasher, hash_reader};
+use crate::hash::{Algorithm, Hash, hash_reader};
 use crate::path::Shown;
 
 /// The first of January 1980, the earliest time that a zip file can have: the same contents give the same file.
@@ -226,30 +226,15 @@ impl<W: Write + Seek> NewZip<W> {
 
     fn write(
         &mut self,
-        mut contents: impl Read,
+        contents: impl Read,
         storing: Storing,
         threads: NonZeroUsize,
     ) -> Result<Sums, Error> {
-        if let Storing::Deflated(level) = storing {
-            return deflate_to(contents, level, threads, |block| Ok(self.out.write_all(block)?));
+        let out = |block: &[u8]| Ok(self.out.write_all(block)?);
+        match storing {
+            Storing::Plain => store_to(contents, out),
+            Storing::Deflated(level) => deflate_to(contents, level, threads, out),
         }
-        let mut buffer = vec![0; 1 << 16];
-        let (mut size, mut crc) = (0u64, flate2::Crc::new());
-        let mut hasher = Hasher::new(Algorithm::Sha256);
-        loop {
-            let count = match contents.read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error.into()),
-            };
-            let (block, _) = buffer.split_at(count);
-            crc.update(block);
-            hasher.update(block);
-            self.out.write_all(block)?;
-            size += count as u64;
-        }
-        Ok(Sums { size, crc32: crc.sum(), sha256: hasher.finish() })
     }
 
     /// Writes the central directory, and returns the output.

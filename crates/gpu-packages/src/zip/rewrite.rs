@@ -89,6 +89,23 @@ impl Rewrite {
         out.flush()?;
         Ok(())
     }
+
+    /// Writes the new file as [`write_to`](Self::write_to) does, with new contents from a file of the caller
+    /// ([`NewContents::like_in`]).
+    ///
+    /// # Errors
+    ///
+    /// Errors of reading the old file and that one, and of writing.
+    pub fn write_with<R: Read + Seek>(
+        &self,
+        old: R,
+        new: R,
+        mut out: impl Write,
+    ) -> Result<(), Error> {
+        self.parts.write_to(&mut [old, new][..], &mut out)?;
+        out.flush()?;
+        Ok(())
+    }
 }
 
 impl<'z> ZipEdit<'z> {

@@ -1,5 +1,6 @@
 //! Files that are judged together, and the answers of all files.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -95,6 +96,7 @@ impl<'q, R: Reporter> Matcher<'q, R> {
     /// Errors of printing.
     pub fn take(&mut self, input: &Input, read: Read) -> io::Result<Seen> {
         let Matcher { together, reporter } = self;
+        together.note_images(input);
         let (file, complaints) = match read {
             Read::File(file, complaints) => (file, complaints),
             Read::Split(host, answers) => {
@@ -104,7 +106,12 @@ impl<'q, R: Reporter> Matcher<'q, R> {
             Read::Passed => return Ok(Seen::Nothing),
             // Packs of a library may come later. One without its library answers for itself.
             Read::Member(host) => {
-                together.split.add_library(input.name(), &host, false);
+                together.note_code(input);
+                for set in input.sets() {
+                    let host = set.path.map_or_else(|| Arc::clone(&host), |path| host.at(path));
+                    let split = together.split.entry(set.image.to_owned()).or_default();
+                    split.add_library(&set.name, &host, false);
+                }
                 return Ok(Seen::Well);
             }
             Read::Online(host) => {
@@ -114,13 +121,17 @@ impl<'q, R: Reporter> Matcher<'q, R> {
             Read::Pack(pack) => {
                 let name = pack.input.name();
                 reporter.rows(name, &pack.file)?;
-                let plain = without_features(&pack.path);
-                together.split.add_pack(pack.path.clone(), plain, name, &pack.toc);
+                together.note_code(&pack.input);
+                for set in pack.input.sets() {
+                    let path = set.path.unwrap_or(&pack.path);
+                    let split = together.split.entry(set.image.to_owned()).or_default();
+                    split.add_pack(path.to_owned(), without_features(path), &set.name, &pack.toc);
+                }
                 together.packs.push(*pack);
                 return Ok(Seen::Well);
             }
         };
-        if let Some(done) = together.package.take_if(|done| input.package() != Some(done.name())) {
+        if let Some(done) = together.package.take_if(|done| input.package() != Some(&done.name)) {
             together.end_package(&done, reporter)?;
         }
         let seen = match File::seen(together, input, file.as_ref()) {
@@ -158,15 +169,25 @@ impl<'q, R: Reporter> Matcher<'q, R> {
 pub(super) struct Together<'q> {
     pub(super) question: &'q Question<'q>,
     several: Alternatives,
-    package: Option<FileSet>,
+    package: Option<Package>,
     alternatives: FileSet,
-    /// The split libraries and the kernel packs in packages.
-    split: PackSet<Host>,
+    /// The split libraries and the kernel packs in packages, by the name of a container image; with no name those in none.
+    split: BTreeMap<String, PackSet<Host>>,
     packs: Vec<PackFile>,
     /// The split libraries and the kernel packs on servers that arguments name.
     online: PackSet<Host>,
     variants: VariantAnswers,
+    /// The container images of inputs with several, and whether they have device code.
+    images: BTreeMap<String, bool>,
     fails: bool,
+}
+
+/// A package whose members come.
+#[derive(Debug)]
+struct Package {
+    name: String,
+    /// One set of files, or one for each container image.
+    sets: Vec<FileSet>,
 }
 
 /// A kernel pack in a package.
@@ -184,7 +205,7 @@ impl<'q> Together<'q> {
         let found = inputs.files().iter().filter(|file| !file.is_named());
         let several = Alternatives::of(found.map(Input::name));
         let alternatives = FileSet::new(question.gpus.clone());
-        let (split, packs, online) = (PackSet::default(), Vec::new(), PackSet::default());
+        let (split, packs, online) = (BTreeMap::new(), Vec::new(), PackSet::default());
         let names = inputs.files().iter().map(Input::name);
         let mut variants = VariantAnswers::of(names, &question.gpus);
         for file in
@@ -195,8 +216,34 @@ impl<'q> Together<'q> {
                 variants.declare(file.name(), &open.wheel.declared);
             }
         }
-        let (package, fails) = (None, false);
-        Together { question, several, package, alternatives, split, packs, online, variants, fails }
+        let (package, images, fails) = (None, BTreeMap::new(), false);
+        Together {
+            question,
+            several,
+            package,
+            alternatives,
+            split,
+            packs,
+            online,
+            variants,
+            images,
+            fails,
+        }
+    }
+
+    /// Notes the images of a container archive or layout with several of them.
+    fn note_images(&mut self, input: &Input) {
+        let images = input.images();
+        if images.len() > 1 && !images.last().is_some_and(|it| self.images.contains_key(&**it)) {
+            self.images.extend(images.iter().map(|it| (it.to_string(), false)));
+        }
+    }
+
+    /// Notes that the images of a file have device code.
+    fn note_code(&mut self, input: &Input) {
+        for place in input.places() {
+            self.images.entry(place.image.to_string()).and_modify(|has_code| *has_code = true);
+        }
     }
 
     /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
@@ -205,10 +252,13 @@ impl<'q> Together<'q> {
     }
 
     /// Ends a package.
-    fn end_package(&mut self, set: &FileSet, reporter: &mut impl Reporter) -> io::Result<()> {
-        let is_variant = self.variants.take(set);
-        self.fails |= !is_variant && self.question.fails(set.worst());
-        reporter.set(set, is_variant)
+    fn end_package(&mut self, done: &Package, reporter: &mut impl Reporter) -> io::Result<()> {
+        for set in &done.sets {
+            let is_variant = self.variants.take(set);
+            self.fails |= !is_variant && self.question.fails(set.worst());
+            reporter.set(set, is_variant)?;
+        }
+        Ok(())
     }
 
     /// Returns whether a file is one of these, and adds it.
@@ -216,13 +266,28 @@ impl<'q> Together<'q> {
         if !self.is_about(input) {
             return false;
         }
+        if !file.read.units.is_empty() {
+            self.note_code(input);
+        }
         let Together { question, package, alternatives, .. } = self;
         let new = |name| FileSet::new(question.gpus.clone()).with_package(name);
-        let set = match input.package() {
-            Some(name) => package.get_or_insert_with(|| new(name)),
-            None => alternatives,
+        let Some(name) = input.package() else {
+            file.add_to(alternatives, input.name(), question, input);
+            return true;
         };
-        file.add_to(set, input.name(), question, input);
+        let known =
+            package.get_or_insert_with(|| Package { name: name.to_owned(), sets: Vec::new() });
+        for set in input.sets() {
+            let image = if set.image.is_empty() { name } else { set.image };
+            let at = known.sets.iter().position(|set| set.name() == image);
+            let at = at.unwrap_or_else(|| {
+                known.sets.push(new(image));
+                known.sets.len() - 1
+            });
+            if let Some(files) = known.sets.get_mut(at) {
+                file.add_to(files, &set.name, question, input);
+            }
+        }
         true
     }
 
@@ -231,6 +296,9 @@ impl<'q> Together<'q> {
         if let Some(done) = self.package.take() {
             self.end_package(&done, reporter)?;
         }
+        let bare = self.images.iter().filter(|(_, has_code)| !**has_code);
+        let bare = bare.map(|(image, _)| Complaint::nothing(image, "no device code"));
+        reporter.complain(&bare.collect::<Vec<_>>())?;
         let mut fails = self.fails | self.question.fails(self.alternatives.worst());
         reporter.set(&self.alternatives, false)?;
         for answer in self.variants.all() {
@@ -238,7 +306,7 @@ impl<'q> Together<'q> {
             reporter.variants(&answer)?;
         }
         for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
-            for (name, answer) in self.split.answers(gpu) {
+            for (name, answer) in self.split.values().flat_map(|split| split.answers(gpu)) {
                 fails |= !answer.is_served();
                 reporter.split(name, &answer)?;
             }
@@ -255,18 +323,31 @@ impl<'q> Together<'q> {
         // Packs without their libraries answer for themselves: packs of a package together, and packs that are
         // installed for one library.
         let mut alone: Vec<(&Path, FileSet)> = Vec::new();
-        for pack in self.packs.iter().filter(|pack| !self.split.has_library_of(&pack.toc)) {
+        for (pack, set) in self.packs.iter().flat_map(|pack| {
+            let sets = pack.input.sets().into_iter();
+            sets.map(move |set| (pack, set))
+        }) {
+            let split = self.split.get(set.image);
+            if split.is_some_and(|split| split.has_library_of(&pack.toc)) {
+                continue;
+            }
             // A pack that lies in no package has no name of one.
-            let name = pack.input.package().unwrap_or_default();
-            let directory = pack.path.parent().unwrap_or(&pack.path);
-            let known = alone.iter().position(|(at, set)| set.name() == name || *at == directory);
+            let is_in_image = !set.image.is_empty();
+            let package = pack.input.package().unwrap_or_default();
+            let name = if is_in_image { set.image } else { package };
+            let path = pack.path.as_path();
+            let directory = path.parent().unwrap_or(path);
+            let known = alone
+                .iter()
+                .position(|(at, one)| one.name() == name || !is_in_image && *at == directory);
             let known = known.unwrap_or_else(|| {
                 let set = FileSet::new(self.question.gpus.clone()).with_package(name);
                 alone.push((directory, set));
                 alone.len() - 1
             });
-            if let Some((_, set)) = alone.get_mut(known) {
-                pack.file.add_to(set, &input::display(&pack.path), self.question, &pack.input);
+            if let Some((_, one)) = alone.get_mut(known) {
+                let path = set.path.unwrap_or(path);
+                pack.file.add_to(one, &input::display(path), self.question, &pack.input);
             }
         }
         for (_, set) in &alone {

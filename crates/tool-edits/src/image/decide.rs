@@ -6,15 +6,15 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use device_select::{LoosePlace, few};
-use gpu_packages::{FileChange, ImageLayer, Images, LayerFile, LayerMembers};
+use gpu_packages::{Compression, FileChange, ImageLayer, Images, LayerFile, LayerMembers};
 
 use super::layers::{Fate, Looked, Looking, New};
-use super::source::{ImageFile, ImageSource};
 use crate::job::{Job, Stage};
 use crate::members::Members;
 use crate::package::text;
 use crate::report::FileRow;
 use crate::words::{allow, of_package as of};
+use tool_inputs::image_files::{ImageFile, ImageSource};
 use tool_kit::failure::Failure;
 use tool_kit::input;
 use tool_kit::parallel::{self, Shares};
@@ -24,6 +24,8 @@ pub(super) struct Image<'a> {
     pub(super) name: &'a str,
     pub(super) source: &'a ImageSource,
     pub(super) images: &'a Images,
+    /// The compression of the whole archive, if it has one.
+    pub(super) compression: Option<Compression>,
 }
 
 impl Image<'_> {

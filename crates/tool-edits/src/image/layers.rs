@@ -11,11 +11,11 @@ use gpu_packages::{
     Replacement, RewriteOptions, Unopened,
 };
 
-use super::source::ImageFile;
 use crate::job::Job;
 use crate::package::{new_bytes, text};
 use crate::report::FileRow;
 use crate::words::{explain, of_package as of};
+use tool_inputs::image_files::ImageFile;
 use tool_kit::failure::Failure;
 use tool_kit::retried::Retried;
 use tool_kit::store::{Keep, TOO_SMALL};

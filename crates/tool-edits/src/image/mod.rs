@@ -2,7 +2,6 @@
 
 mod decide;
 mod layers;
-mod source;
 mod write;
 
 use std::collections::BTreeSet;
@@ -17,10 +16,10 @@ use super::members::Members;
 use super::report::{About, FileRow};
 use super::words::{no_wheel, of_package as of};
 use decide::Image;
-pub(crate) use source::is_layout;
-use source::{ImageSource, layout_of};
+use tool_inputs::image_files::{Archive, ImageSource, is_layout, layout_of};
 use tool_inputs::inputs::Input;
 use tool_kit::attributes;
+use tool_kit::directory::Held;
 use tool_kit::failure::Failure;
 use tool_kit::input;
 use tool_kit::opened::Opened;
@@ -34,7 +33,10 @@ impl Job<'_> {
             return None;
         }
         let mut edit = || {
-            let source = ImageSource::layout(file.path())?;
+            let source = ImageSource::layout(Held::open(file.path())?)?;
+            if let ImageSource::Layout(layout) = &source {
+                layout.check_links()?;
+            }
             self.most_held = self.editor.options.limits.held_of(source.bytes());
             let images = Images::read(&source, self.most_held).map_err(of)?;
             images.map_or(Err(Failure::NoCode), |images| self.edit_images(file, &source, &images))
@@ -51,7 +53,17 @@ impl Job<'_> {
             let is_named = file.is_named();
             return Some(Err(if is_named { why.into() } else { Failure::NotConcerned(why) }));
         }
-        let source = ImageSource::archive(file, opened)?;
+        if file.is_in_package() {
+            return None;
+        }
+        let source = match ImageSource::archive(opened, &self.editor.options.limits) {
+            Ok(source) => source?,
+            Err(error) => return Some(Err(error.into())),
+        };
+        if let ImageSource::Archive(archive) = &source {
+            self.most_held =
+                self.most_held.max(self.editor.options.limits.held_of(archive.plain.len()));
+        }
         match Images::read(&source, self.most_held).map_err(of).transpose()? {
             Ok(images) => Some(self.edit_images(file, &source, &images)),
             Err(failure) => Some(Err(failure)),
@@ -86,7 +98,17 @@ impl Job<'_> {
         if let ImageSource::Layout(_) = source {
             check_target(&target, replaces, options.output.dry_run)?;
         }
-        let image = Image { name: named.name(), source, images };
+        let mut compression = None;
+        if let ImageSource::Archive(archive) = source
+            && let Some(like) = archive.compression()?
+        {
+            let like = match options.package_level {
+                Some(level) => like.with_level(level).map_err(of)?,
+                None => like,
+            };
+            compression = Some(like.with_threads(self.share.threads.count()));
+        }
+        let image = Image { name: named.name(), source, images, compression };
         let looked = self.look_at_all(&image)?;
         let mut members = Members::default();
         let decided = self.decide(&image, looked, &mut members);
@@ -105,7 +127,7 @@ impl Job<'_> {
             images.check_signatures(&numbers).map_err(of)?;
         }
         let is_changed = !numbers.is_empty();
-        if let ImageSource::Archive(opened, _) = source
+        if let ImageSource::Archive(Archive { opened, .. }) = source
             && replaces
             && is_changed
         {
@@ -120,7 +142,9 @@ impl Job<'_> {
         let is_written = !options.output.dry_run && (is_changed || !replaces);
         let (written, changed, size) = match source {
             _ if !is_written => {
-                let written = self.write_layers(&image, &changes, &Place::Nowhere, &mut outputs)?;
+                let is_compressed = image.compression.is_some();
+                let place = if is_compressed { Place::Temporary } else { Place::Nowhere };
+                let written = self.write_layers(&image, &changes, &place, &mut outputs)?;
                 let changed = new_of(&written)?;
                 let size = size_after(&image, &changed, &written)?;
                 (written, changed, size)
@@ -133,7 +157,7 @@ impl Job<'_> {
                 let size = size_after(&image, &changed, &written)?;
                 (written, changed, size)
             }
-            ImageSource::Archive(opened, _) => {
+            ImageSource::Archive(Archive { opened, .. }) => {
                 if replaces {
                     changes.warnings.extend(self.compare(named, &opened.file)?);
                 }

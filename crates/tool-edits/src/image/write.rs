@@ -9,8 +9,8 @@ use gpu_packages::{ChangedImages, ImageArchive, ImageFiles, ImageLayer, NewFile,
 
 use super::decide::{Changes, Image};
 use super::layers::Named;
-use super::source::{ImageSource, Layout};
 use crate::job::Job;
+use tool_inputs::image_files::{ImageSource, Layout};
 use tool_kit::failure::Failure;
 use tool_kit::output::{How, Name, Outputs, at, copy_part};
 use tool_kit::permissions::NewPermissions;
@@ -68,6 +68,10 @@ pub(super) fn size_after(
     let layout = match image.source {
         ImageSource::Layout(layout) => layout,
         ImageSource::Archive(..) if written.is_empty() => return Ok(image.source.bytes()),
+        // The size of a compressed archive depends on the contents of new layers.
+        ImageSource::Archive(..) if image.compression.is_some() => {
+            return rewrite(image, changed, written, io::sink(), from_start);
+        }
         ImageSource::Archive(..) => {
             return rewrite(image, changed, written, io::sink(), |_| Ok(io::repeat(0)));
         }
@@ -144,12 +148,42 @@ pub(super) fn write_archive(
     (target, out): (&Path, &mut File),
 ) -> io::Result<u64> {
     let of_output = |error: io::Error| at(target, &error);
+    if let ImageSource::Archive(archive) = image.source
+        && image.compression.is_some()
+        && written.is_empty()
+    {
+        // Other bytes of the same archive would help nobody.
+        let len = archive.opened.len();
+        copy_part(&archive.opened.file, 0..len, out).map_err(|error| of_output(error))?;
+        return Ok(len);
+    }
     let out = Named { out, of_output: &of_output };
-    rewrite(image, changed, written, BufWriter::with_capacity(1 << 20, out), |file| {
-        let mut file = file.ok_or(io::ErrorKind::NotFound)?.try_clone()?;
-        file.rewind()?;
-        Ok(file)
-    })
+    rewrite(image, changed, written, BufWriter::with_capacity(1 << 20, out), from_start)
+}
+
+/// Opens the file of a new layer at its start.
+fn from_start(file: Option<&File>) -> io::Result<File> {
+    let mut file = file.ok_or(io::ErrorKind::NotFound)?.try_clone()?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// A writer that counts its bytes.
+struct Counted<W> {
+    out: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
 }
 
 /// Writes an archive again. `contents` opens the file of a new layer, if it has one.
@@ -160,15 +194,24 @@ fn rewrite<R: Read>(
     out: impl Write,
     contents: impl Fn(Option<&File>) -> io::Result<R>,
 ) -> io::Result<u64> {
-    let ImageSource::Archive(opened, _) = image.source else { return Ok(0) };
+    let ImageSource::Archive(archive) = image.source else { return Ok(0) };
     let numbers = numbers(image);
-    let old = BufReader::with_capacity(1 << 20, opened.reader());
-    let size = ImageArchive::rewrite(old, out, changed, |name| {
+    let old = BufReader::with_capacity(1 << 20, archive.plain.reader());
+    let layer = |name: &str| {
         let layer = numbers.get(name).and_then(|number| written.get(number));
         let Some((layer, file)) = layer else { return Ok(None) };
         Ok(Some(NewFile::new(layer.size(), contents(file.as_ref())?)))
-    })?;
-    Ok(size)
+    };
+    let mut out = Counted { out, bytes: 0 };
+    match &image.compression {
+        None => _ = ImageArchive::rewrite(old, &mut out, changed, layer)?,
+        Some(compression) => {
+            let mut encoder = compression.encoder(&mut out)?;
+            ImageArchive::rewrite(old, &mut encoder, changed, layer)?;
+            encoder.finish()?.flush()?;
+        }
+    }
+    Ok(out.bytes)
 }
 
 impl Job<'_> {

@@ -1,19 +1,19 @@
 //! A library of a wheel that gets its device code back.
 
-use std::fs::File;
+use std::ops::Range;
 
 use fat_edit::{EditOptions, Join, NoWayBack, PackInput, moved_out, new_compression};
 use tool_kit::failure::Failure;
 use tool_kit::scratch;
 
 use super::packs::WheelPack;
-use crate::unpacked::Unpacked;
+use crate::unpacked::{Spool, Unpacked};
 use crate::words::{CODES, of_plan};
 
 /// A library with its device code.
 pub(super) struct Joined {
-    pub(super) file: File,
-    pub(super) size: u64,
+    /// Its place in the temporary file of all.
+    pub(super) place: Range<u64>,
     /// The name in packs.
     pub(super) name: String,
     /// `true` if it is the file that was split.
@@ -25,14 +25,15 @@ pub(super) struct Joined {
 /// Joins the library at a path in a wheel with its packs; `None` for another file.
 pub(super) fn join<'p>(
     (path, host): (&str, &Unpacked),
-    packs: impl IntoIterator<Item = &'p WheelPack>,
+    (packs, of_packs): (impl IntoIterator<Item = &'p WheelPack>, &'p Spool),
     (compress, max, options): (bool, u64, &EditOptions),
+    spool: &mut Spool,
 ) -> Result<Option<Joined>, Failure> {
     let (reader, size) = host.subject();
     let Some((marker, wrappers)) = moved_out(reader)? else { return Ok(None) };
     let mut inputs: Vec<PackInput<'_>> = Vec::new();
     for pack in packs {
-        inputs.extend(pack.of_library(path, &marker)?);
+        inputs.extend(pack.of_library(path, &marker, of_packs)?);
     }
     let mut join = Join::new(&marker, &wrappers, inputs).with_max_decompressed(max);
     let name = marker.kernel_name().to_owned();
@@ -49,8 +50,8 @@ pub(super) fn join<'p>(
                     Ok(())
                 })?;
                 if hash == Some(expected) {
-                    let size = plan.size();
-                    return Ok(Some(Joined { file, size, name, is_original: true, changed }));
+                    let place = spool.add(file)?;
+                    return Ok(Some(Joined { place, name, is_original: true, changed }));
                 }
                 changed = Some(recipe.of_other_hash());
             }
@@ -61,5 +62,6 @@ pub(super) fn join<'p>(
     let plan = join.plan_anew(reader, scratch::file(CODES)?, compression.as_ref(), options);
     let plan = plan.map_err(of_plan)?;
     let file = Unpacked::rewritten(|out| plan.write(reader, out).map(|_| ()))?;
-    Ok(Some(Joined { file, size: plan.size(), name, is_original: false, changed }))
+    let place = spool.add(file)?;
+    Ok(Some(Joined { place, name, is_original: false, changed }))
 }

@@ -1,35 +1,47 @@
 //! The kernel packs of wheels, and the libraries that they are for.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::ops::Range;
 
+use byte_parts::Source;
 use fat_edit::PackInput;
-use kpack::{Entry, Marker, search};
-use tool_inputs::split_library::OpenPack;
+use kpack::{Entry, Marker, Tables, search};
+use tool_inputs::split_library::read_tables;
 use tool_kit::failure::Failure;
 
-use crate::unpacked::Unpacked;
+use crate::unpacked::{Spool, Unpacked};
 
-/// A pack of a wheel, in a file of its own.
+/// A pack of a wheel.
 pub(super) struct WheelPack {
     /// The path in the wheel.
     path: String,
-    open: OpenPack,
+    /// For messages.
+    name: String,
+    tables: Tables,
+    /// Its place in the temporary file of all.
+    place: Range<u64>,
 }
 
 impl WheelPack {
-    /// Opens a member with this path, and a name for messages.
-    pub(super) fn open(path: &str, name: &str, contents: Unpacked) -> Result<Self, Failure> {
-        let file = contents.into_file();
-        Ok(WheelPack { path: path.to_owned(), open: OpenPack::of(Path::new(name), file)? })
+    /// Reads a member with this path, and a name for messages, which is added to `spool`.
+    pub(super) fn read(
+        (path, name): (&str, String),
+        contents: &Unpacked,
+        spool: &mut Spool,
+    ) -> Result<Self, Failure> {
+        let place = spool.add(contents.subject().0)?;
+        let tables = read_tables(spool.reader(&place))?;
+        let tables = tables.map_err(|text| format!("{name}: {text}"))?;
+        Ok(WheelPack { path: path.to_owned(), name, tables, place })
     }
 
     /// Returns the pack for the join of a library with this path, if a marker leads to it.
-    pub(super) fn of_library(
-        &self,
+    pub(super) fn of_library<'p>(
+        &'p self,
         path: &str,
         marker: &Marker,
-    ) -> Result<Option<PackInput<'_>>, Failure> {
+        spool: &'p Spool,
+    ) -> Result<Option<PackInput<'p>>, Failure> {
         let leads_here = |pattern: &String| {
             let pattern = below(path, pattern)?;
             let (start, end) = pattern.split_once(search::PLACEHOLDER)?;
@@ -37,7 +49,8 @@ impl WheelPack {
             Some(!target.is_empty() && !target.contains('/'))
         };
         if marker.search_paths().iter().any(|pattern| leads_here(pattern) == Some(true)) {
-            return Ok(Some(self.open.input()?));
+            let source = Source::new(spool.reader(&self.place))?;
+            return Ok(Some(PackInput::new(self.name.clone(), &self.tables, source)));
         }
         Ok(None)
     }
@@ -49,7 +62,7 @@ impl WheelPack {
 
     /// Returns whether it has code of libraries that are not among these.
     pub(super) fn has_others(&self, names: &BTreeSet<String>) -> bool {
-        let mut entries = self.open.toc().entries().iter().map(Entry::kernel_name);
+        let mut entries = self.tables.toc().entries().iter().map(Entry::kernel_name);
         entries.any(|name| !names.contains(name))
     }
 }

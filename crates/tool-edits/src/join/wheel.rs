@@ -22,7 +22,7 @@ use super::library::{Joined, join};
 use super::packs::WheelPack;
 use crate::paths::Paths;
 use crate::split::{BOOTSTRAP, is_host_line};
-use crate::unpacked::Unpacked;
+use crate::unpacked::{Spool, Unpacked};
 use crate::words::{allow_if, by_reason, of_member, of_package};
 
 /// The level of published wheels.
@@ -84,6 +84,7 @@ type Place = (usize, usize);
 struct Plan {
     /// Libraries of the host wheel, by their indices.
     libraries: BTreeMap<usize, Joined>,
+    spool: Spool,
     /// Kernel packs that are no longer needed.
     left_out: BTreeSet<Place>,
     metadata: Vec<u8>,
@@ -198,11 +199,12 @@ impl WheelJoin<'_> {
             notes.extend(wheel.check(self.allow_findings)?);
         }
         check_paths([&*host].into_iter().chain(&*devices))?;
-        let mut packs = Vec::new();
+        let (mut packs, mut of_packs) = (Vec::new(), Spool::new()?);
         for (number, wheel) in [&mut *host].into_iter().chain(&mut *devices).enumerate() {
-            self.packs((number, wheel), &mut packs, &mut notes)?;
+            self.packs((number, wheel), (&mut packs, &mut of_packs), &mut notes)?;
         }
-        let libraries = self.libraries(host, &packs, &mut notes)?;
+        let mut spool = Spool::new()?;
+        let libraries = self.libraries(host, (&packs, &of_packs), &mut spool, &mut notes)?;
         if libraries.is_empty() {
             let name = host.name;
             let text = "no file of it has its device code in kernel packs";
@@ -225,13 +227,13 @@ impl WheelJoin<'_> {
         let path = |index: usize| host.zip.members().get(index).map_or(String::new(), name_of);
         let done = libraries.iter().map(|(index, library)| (path(*index), library.is_original));
         let done = done.collect();
-        let mut plan = Plan { libraries, left_out, metadata };
+        let plan = Plan { libraries, spool, left_out, metadata };
         let all = wheels.iter().map(|wheel| wheel.package.opened.permissions());
         let how = NewPermissions::of_all(all);
         let mut outputs = Outputs::default();
         let (size, files) =
             outputs.write(&Name::Typed(self.output.to_owned()), how.into(), |out| {
-                let written = self.write(&wheels, &mut plan, out).map_err(io::Error::from)?;
+                let written = self.write(&wheels, &plan, out).map_err(io::Error::from)?;
                 wheels.iter().try_for_each(|wheel| wheel.package.opened.check())?;
                 Ok(written)
             })?;
@@ -249,7 +251,7 @@ impl WheelJoin<'_> {
     fn packs(
         &self,
         (number, wheel): (usize, &mut Wheel<'_>),
-        packs: &mut Vec<(Place, WheelPack)>,
+        (packs, spool): (&mut Vec<(Place, WheelPack)>, &mut Spool),
         findings: &mut Vec<String>,
     ) -> Result<(), Failure> {
         for (index, path) in wheel.files() {
@@ -258,7 +260,7 @@ impl WheelJoin<'_> {
                 let read = |contents: &mut dyn Read| Unpacked::read(contents, most);
                 let unpacked = wheel.read((index, &path), (allowed, &mut *findings), read)?;
                 let name = format!("{}:{path}", wheel.name);
-                let pack = WheelPack::open(&path, &name, unpacked)?;
+                let pack = WheelPack::read((&path, name), &unpacked, spool)?;
                 packs.push(((number, index), pack));
             } else if number > 0 {
                 wheel.read((index, &path), (allowed, &mut *findings), |_| Ok(()))?;
@@ -271,7 +273,8 @@ impl WheelJoin<'_> {
     fn libraries(
         &self,
         host: &mut Wheel<'_>,
-        packs: &[(Place, WheelPack)],
+        (packs, of_packs): (&[(Place, WheelPack)], &Spool),
+        spool: &mut Spool,
         findings: &mut Vec<String>,
     ) -> Result<BTreeMap<usize, Joined>, Failure> {
         /// The most faults that are named.
@@ -284,7 +287,8 @@ impl WheelJoin<'_> {
             let Some(unpacked) = unpacked else { continue };
             let packs = packs.iter().map(|(_, pack)| pack);
             let max = self.limits.held_of(u64::MAX);
-            match join((&path, &unpacked), packs, (self.compress, max, &self.options)) {
+            let how = (self.compress, max, &self.options);
+            match join((&path, &unpacked), (packs, of_packs), how, spool) {
                 Ok(library) => libraries.extend(library.map(|library| (index, library))),
                 Err(failure) => {
                     let all = failure.complaints()?;
@@ -302,7 +306,7 @@ impl WheelJoin<'_> {
     fn write(
         &self,
         wheels: &[Wheel<'_>],
-        plan: &mut Plan,
+        plan: &Plan,
         out: &mut File,
     ) -> Result<(u64, usize), gpu_packages::Error> {
         let directory = wheels.first().map_or("", |host| &*host.directory);
@@ -321,13 +325,13 @@ impl WheelJoin<'_> {
                 }
                 let mode = member.unix_mode().and_then(|mode| u16::try_from(mode & 0o777).ok());
                 let mode = mode.unwrap_or(0o644);
-                // Its file is gone once it is written.
-                let library = if number == 0 { plan.libraries.remove(&index) } else { None };
+                let library = plan.libraries.get(&index).filter(|_| number == 0);
                 if number == 0 && index == wheel.metadata.index() {
                     let size = plan.metadata.len() as u64;
                     new.add(&path, mode, &*plan.metadata, size, storing, self.threads)?;
-                } else if let Some(Joined { file, size, .. }) = library {
-                    new.add(&path, mode, file, size, storing, self.threads)?;
+                } else if let Some(Joined { place, .. }) = library {
+                    let (contents, size) = (plan.spool.reader(place), place.end - place.start);
+                    new.add(&path, mode, contents, size, storing, self.threads)?;
                 } else {
                     new.copy(wheel.zip, index, wheel.package.opened.reader())?;
                     files += usize::from(number > 0);

@@ -23,7 +23,7 @@ use super::options::{DeviceWheel, SplitMember, WheelParts, WheelSplit};
 use super::packs::{DIRECTORY, Pack, Packs, plan};
 use super::texts::{device_name, host_lines};
 use crate::paths::Paths;
-use crate::unpacked::Unpacked;
+use crate::unpacked::{Spool, Unpacked};
 use crate::words::{NO_WAY_BACK, allow_if, by_reason, of_member, of_package};
 
 /// A wheel that is being split.
@@ -36,8 +36,8 @@ struct Splitting<'s, 'z> {
     members: Vec<SplitMember>,
     findings: Vec<String>,
     notes: Vec<String>,
-    /// The bytes of new members that may be held yet.
-    left: u64,
+    /// The new members.
+    spool: Spool,
 }
 
 impl WheelSplit<'_> {
@@ -68,13 +68,12 @@ impl WheelSplit<'_> {
         let group = metadata.name().to_lowercase().replace('-', "_");
         let packs = Packs::new(PackGroup::new(&group, DIRECTORY, self.scheme), self.level);
         let (members, options) = (Vec::new(), self);
-        let left = self.limits.held_of(zip.file_len());
-        let notes = Vec::new();
+        let (notes, spool) = (Vec::new(), Spool::new()?);
         let mut splitting =
-            Splitting { options, zip, reader, edit, packs, members, findings, notes, left };
+            Splitting { options, zip, reader, edit, packs, members, findings, notes, spool };
         splitting.libraries(&contents)?;
         splitting.check_moved(&contents)?;
-        let Splitting { mut edit, packs, members, findings, mut notes, .. } = splitting;
+        let Splitting { mut edit, packs, members, findings, mut notes, spool, .. } = splitting;
         let targets = targets(&members, &contents);
         let packs = packs.finish(members.iter().map(|member| &member.split))?;
         check_paths(zip, &contents, &packs)?;
@@ -85,7 +84,11 @@ impl WheelSplit<'_> {
         contents.device_files.iter().for_each(|(index, _)| edit.remove(*index));
         let groups = groups(&devices);
         let lines = host_lines(&prefix, metadata.version(), &groups);
-        self.put(&mut edit, zip, metadata.index(), &*metadata.with_lines(&lines), u64::MAX)?;
+        if let Some(member) = zip.members().get(metadata.index()) {
+            let (text, threads) = (metadata.with_lines(&lines), self.limits.threads.count());
+            let new = NewContents::like(member, &*text, None, threads, u64::MAX);
+            edit.replace(metadata.index(), new.map_err(of_package)?);
+        }
         let rewrite = edit.plan(reader, None, self.drop_signature).map_err(of_package)?;
         let unlisted: Vec<_> =
             rewrite.unlisted().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
@@ -113,7 +116,7 @@ impl WheelSplit<'_> {
         let how = opened.permissions();
         let name = |path: &Path| directory.file(path.file_name().unwrap_or(path.as_os_str()));
         outputs.write(&name(&host), how.into(), |out| {
-            rewrite.write_to(reader, &mut *out)?;
+            rewrite.write_with(reader, spool.whole(), &mut *out)?;
             opened.check()
         })?;
         let mut wheels = Vec::new();
@@ -260,29 +263,16 @@ impl Splitting<'_, '_> {
         }
         self.packs.add(&split, (file, size), limits).map_err(|error| error.to_string())?;
         let host = Unpacked::rewritten(|out| split.plan().write(file, out).map(|_| ()))?;
-        self.left -=
-            self.options.put(&mut self.edit, self.zip, candidate.index, host, self.left)?;
+        if let Some(member) = self.zip.members().get(candidate.index) {
+            let (threads, algorithm) =
+                (limits.threads.count(), self.edit.algorithm(candidate.index));
+            let new = self.spool.add_new(|file, at| {
+                NewContents::like_in(member, host, threads, algorithm, (file, at))
+            })?;
+            self.edit.replace(candidate.index, new);
+        }
         self.members.push(SplitMember { path: candidate.path.clone(), size, split });
         Ok(true)
-    }
-}
-
-impl WheelSplit<'_> {
-    /// Puts the new contents of a member in its place. Returns how many bytes are held for it, which are at most `most`.
-    fn put(
-        &self,
-        edit: &mut PackageEdit<'_>,
-        zip: &Zip,
-        index: usize,
-        contents: impl Read,
-        most: u64,
-    ) -> Result<u64, Failure> {
-        let Some(member) = zip.members().get(index) else { return Ok(0) };
-        let threads = self.limits.threads.count();
-        let new = NewContents::like(member, contents, None, threads, most).map_err(of_package)?;
-        let held = new.stored_size();
-        edit.replace(index, new);
-        Ok(held)
     }
 }
 

@@ -9,10 +9,11 @@ use byte_parts::ReadSeek;
 use device_files::{complete, not_read};
 use device_select::SplitLibrary;
 use fat_object::{Container, ContainerKind, Enter, Finding, Image, PathStep, Summary, Visitor};
-use gpu_packages::Verified;
+use gpu_packages::{PackageForm, Verified};
 use kpack::Toc;
 
 use crate::limits::{Limits, walk_open, walk_remote};
+use crate::merged::Place;
 use crate::online::Online;
 use crate::package::Package;
 use crate::split_library::{Host, read_tables};
@@ -39,8 +40,21 @@ pub struct Input {
     pub(super) origin: Origin,
     /// The file, while a command looks into it.
     pub(super) opened: Option<Result<Arc<Opened>, Arc<io::Error>>>,
+    /// The form of the package that it is, if it was read before.
+    pub(super) form: Option<Arc<PackageForm>>,
     /// Its wrappers and its marker, if its device code is in kernel packs.
     pub(super) host: OnceLock<Result<Option<Arc<Host>>, String>>,
+}
+
+/// A set of files that a file belongs to.
+#[derive(Debug)]
+pub struct Set<'i> {
+    /// The name of a container image; empty for files in none.
+    pub image: &'i str,
+    /// The name of the file in it, for messages.
+    pub name: String,
+    /// The path in the image.
+    pub path: Option<&'i Path>,
 }
 
 /// The way to a file.
@@ -52,6 +66,8 @@ pub(super) enum Origin {
     Server(Arc<Online>, Option<String>),
     /// A directory that is held, and the path below it.
     Below(Arc<Root>, PathBuf),
+    /// A directory with container images.
+    Layout(Held),
     /// A package.
     Member {
         /// The path of the package.
@@ -64,6 +80,9 @@ pub(super) enum Origin {
         unread: u64,
         /// The name of the package.
         package: Option<String>,
+        /// Its places in container images, and the names of all images there.
+        places: Vec<Place>,
+        images: Arc<[Arc<str>]>,
     },
     /// The check of a package as a whole.
     WholePackage(Arc<io::Result<Verified>>),
@@ -89,8 +108,15 @@ impl Input {
             is_named: true,
             origin: Origin::Path { member: None },
             opened: None,
+            form: None,
             host: OnceLock::new(),
         }
+    }
+
+    /// Returns a package that is open, and was read.
+    pub(super) fn of_package(path: &Path, opened: &Arc<Opened>, form: PackageForm) -> Self {
+        let (opened, form) = (Some(Ok(Arc::clone(opened))), Some(Arc::new(form)));
+        Input { opened, form, ..Input::named(path) }
     }
 
     /// Returns a file that an argument names, or the member of a package: `foo.whl:pkg/libfoo.so`.
@@ -198,6 +224,13 @@ impl Input {
 
     /// Returns the size of the file; 0 if that is not known.
     pub fn size(&self) -> u64 {
+        if let Origin::Layout(held) = &self.origin {
+            let files = held.files(&mut |_, _| {});
+            let size = |file: &PathBuf| Some(held.look(file).ok()??.stamp.size());
+            // Sparse files may have any size: then there is none in total.
+            let mut sizes = files.iter().filter_map(size);
+            return sizes.try_fold(0, u64::checked_add).unwrap_or(0);
+        }
         fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
     }
 
@@ -419,7 +452,11 @@ impl Input {
 
     /// Returns the package that the file is, if it is one.
     pub(super) fn as_package(&self, max: MaxInput) -> io::Result<Option<Package>> {
-        Package::of(&self.open(max)?)
+        let opened = self.open(max)?;
+        match &self.form {
+            Some(form) => Ok(Some(Package { opened, form: PackageForm::clone(form) })),
+            None => Package::of(&opened),
+        }
     }
 
     /// Returns the name of the package that a member was found in, as the user named it.
@@ -427,6 +464,37 @@ impl Input {
         match &self.origin {
             Origin::Member { package, .. } => package.as_deref(),
             _ => None,
+        }
+    }
+
+    /// Returns its places in the images of the container archive or layout that it lies in.
+    pub fn places(&self) -> &[Place] {
+        match &self.origin {
+            Origin::Member { places, .. } => places,
+            _ => &[],
+        }
+    }
+
+    /// Returns the sets of files that it belongs to: container images, or the one of all other files.
+    pub fn sets(&self) -> Vec<Set<'_>> {
+        if self.places().is_empty() {
+            return vec![Set { image: "", name: self.name.clone(), path: None }];
+        }
+        let places = self.places().iter();
+        places
+            .map(|place| Set {
+                image: &place.image,
+                name: format!("{}:{}", place.image, place.name),
+                path: Some(&place.path),
+            })
+            .collect()
+    }
+
+    /// Returns the names of all images of the container archive or layout that it lies in.
+    pub fn images(&self) -> &[Arc<str>] {
+        match &self.origin {
+            Origin::Member { images, .. } => images,
+            _ => &[],
         }
     }
 

@@ -3,16 +3,19 @@
 use std::io::{self, ErrorKind};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use device_select::SplitLibrary;
-use gpu_packages::Member;
+use gpu_packages::{Finding, FindingKind, Member};
 
 use super::file::{Input, Origin};
+use crate::image_files::ImageSource;
 use crate::limits::Limits;
+use crate::merged::{ImageVariant, Merged};
 use crate::package::{self, Fault, Package};
 use tool_kit::budget::{Account, Budget};
-use tool_kit::parallel::Threads;
+use tool_kit::directory::Held;
+use tool_kit::parallel::{self, Threads};
 use tool_kit::store::{Keep, Store};
 use tool_kit::{input, real, report};
 
@@ -23,6 +26,21 @@ pub(super) struct Scope<'a> {
     pub(super) budget: &'a Budget,
     pub(super) keep: Keep<'a>,
     pub(super) verifies: bool,
+    pub(super) merges: bool,
+    /// The images that are looked into.
+    pub(super) merged: Option<Within<'a>>,
+    /// The variants that are installed in images.
+    pub(super) variants: &'a Mutex<Vec<ImageVariant>>,
+}
+
+/// The images that a file belongs to.
+#[derive(Clone, Copy)]
+pub(super) struct Within<'a> {
+    merged: &'a Merged,
+    /// The name of the archive or the layout.
+    name: &'a str,
+    /// The file of a layout.
+    file: Option<&'a str>,
 }
 
 /// The result of the work on a file, or, with the member, on a member of a package; or what keeps it from being done: the name
@@ -55,12 +73,86 @@ impl Input {
         work: &(impl Fn(&Input, Threads) -> R + Sync),
         take: &mut Take<'_, R>,
     ) -> io::Result<Option<usize>> {
+        if let Origin::Layout(held) = &self.origin {
+            return self.results_of_layout(held, scope, threads, work, take);
+        }
         let file = self.opened(scope.limits.max_input);
         let members = self.results_of(&file, scope, threads, work, take);
         if let (Some(server), Some(Ok(opened))) = (self.server(), &file.opened) {
             server.end(opened);
         }
         members
+    }
+
+    /// Does the same with the files of a layout of container images.
+    fn results_of_layout<R: Send>(
+        &self,
+        held: &Held,
+        scope: &Scope<'_>,
+        threads: Threads,
+        work: &(impl Fn(&Input, Threads) -> R + Sync),
+        take: &mut Take<'_, R>,
+    ) -> io::Result<Option<usize>> {
+        let source = match ImageSource::layout(held.clone()) {
+            Ok(source) => source,
+            Err(error) => {
+                take(Err((self.name.clone(), report::reason(&error))))?;
+                return Ok(None);
+            }
+        };
+        let ImageSource::Layout(layout) = &source else { return Ok(None) };
+        let Some(merged) = self.merged((&source, scope, threads), take)? else { return Ok(None) };
+        for (path, text) in merged.iter().flat_map(|it| &it.findings) {
+            take(Err((format!("{}/{}", self.name, path.to_string_lossy()), text.clone())))?;
+        }
+        let mut files: Vec<&str> = layout.names().collect();
+        // Members of layers are judged together: they come one after the other.
+        files.sort_by_key(|name| !merged.as_ref().is_some_and(|merged| merged.is_layer(name)));
+        let look = |name: &&str| {
+            let merged = merged.as_ref();
+            let merged =
+                merged.map(|merged| Within { merged, name: &self.name, file: Some(*name) });
+            let scope = Scope { merges: false, merged, ..*scope };
+            let file = Input { root: self.root, ..Input::found_in(held, Path::new(name)) };
+            let mut results = Vec::new();
+            let mut collect = |result| {
+                results.push(result);
+                Ok(())
+            };
+            let members = file.results(&scope, Threads::one(), work, &mut collect)?;
+            Ok((members, results))
+        };
+        let mut count = 0;
+        parallel::in_order(threads.count(), &files, look, |_, found: io::Result<_>| {
+            let (members, results) = found?;
+            count += members.unwrap_or(0);
+            results.into_iter().try_for_each(&mut *take)
+        })?;
+        Ok(Some(count))
+    }
+
+    /// Merges the layers of container images; `None` if the answer would be about other files, and a fault was taken.
+    fn merged<R>(
+        &self,
+        (source, scope, threads): (&ImageSource, &Scope<'_>, Threads),
+        take: &mut Take<'_, R>,
+    ) -> io::Result<Option<Option<Merged>>> {
+        match Merged::read((&self.name, source), scope.limits, threads, scope.verifies) {
+            Ok(mut merged) => {
+                if let Some(merged) = &mut merged {
+                    let mut all = scope.variants.lock().unwrap_or_else(PoisonError::into_inner);
+                    all.append(&mut merged.variants);
+                }
+                for note in merged.iter().flat_map(|it| &it.notes) {
+                    report::note_about(&self.name, note);
+                }
+                Ok(Some(merged))
+            }
+            Err(error) => {
+                take(Err((self.name.clone(), report::reason(&error))))?;
+                Ok(scope.verifies.then_some(None))
+            }
+        }
     }
 
     /// Does the same with the file, which is open.
@@ -100,7 +192,16 @@ impl Input {
                     let store = Some((Arc::new(store), u64::MAX));
                     let (installed, on_disk) = (self.path.clone(), self.path.clone());
                     let (unread, package) = (0, None);
-                    let origin = Origin::Member { on_disk, installed, store, unread, package };
+                    let (places, images) = Default::default();
+                    let origin = Origin::Member {
+                        on_disk,
+                        installed,
+                        store,
+                        unread,
+                        package,
+                        places,
+                        images,
+                    };
                     let program = Input { is_named: false, origin, ..file.clone() };
                     program.alone(limits, threads, work, take)?;
                 }
@@ -138,6 +239,34 @@ impl Input {
                 return Ok(None);
             }
         };
+        let (mut file, mut package) = (file.clone(), package);
+        let mut merged = None;
+        if scope.merges && !self.is_member() {
+            let source = match ImageSource::archive(&package.opened, limits) {
+                Ok(source) => source,
+                Err(error) => {
+                    take(Err((self.name.clone(), report::reason(&error))))?;
+                    return Ok(None);
+                }
+            };
+            if let Some(ImageSource::Archive(archive)) = &source {
+                // Its members are found in the copy without the compression.
+                file = file.held(Ok(Arc::clone(&archive.plain)));
+                package = Package::of(&archive.plain)?.unwrap_or(package);
+            }
+            if let Some(source) = &source {
+                let found = self.merged((source, scope, threads), take)?;
+                let Some(found) = found else { return Ok(None) };
+                merged = found;
+            }
+        }
+        if let Some(merged) = merged.as_ref().filter(|_| !scope.verifies) {
+            for (path, text) in &merged.findings {
+                take(Err((format!("{}:{}", self.name, path.to_string_lossy()), text.clone())))?;
+            }
+        }
+        let merged = merged.as_ref().map(|merged| Within { merged, name: &self.name, file: None });
+        let scope = &Scope { merged: merged.or(scope.merged), ..*scope };
         let mut members = file.members(&package, scope, threads, work, (0, take))?;
         if !members.is_done {
             let all = Scope { keep: Keep::All, ..*scope };
@@ -209,9 +338,12 @@ impl Input {
     ) -> io::Result<Members> {
         let &Scope { limits, budget, keep, .. } = scope;
         let verifies = scope.verifies && !self.is_member();
+        let name_of_package = scope.merged.map_or(&*self.name, |it| it.name);
         let look = |member: &Member, contents: &mut dyn io::Read, held: &mut Account<'_>| {
             let path = member.path().to_string_lossy();
             let Some(is_named) = self.means(&path) else { return Ok(None) };
+            let places = scope.merged.map(|it| it.merged.places(it.file, member));
+            let Some(places) = places.unwrap_or(Some(Vec::new())) else { return Ok(None) };
             let name = format!("{}:{path}", input::display(&self.path));
             let (store, unread) =
                 match package::store((&package.opened, member), contents, keep, held) {
@@ -223,19 +355,27 @@ impl Input {
                     Err(error) => return Err(error),
                 };
             let installed = String::from_utf8_lossy(member.path().installed());
+            let installed = places.first().map_or(Path::new(&*installed), |place| &place.path);
             // In a directory a compressed file is one like others.
             let is_file = package.is_compressed() && !self.is_named;
+            let images = match &scope.merged {
+                Some(within) => Arc::clone(&within.merged.names),
+                None => Arc::from([]),
+            };
             let origin = Origin::Member {
                 on_disk: self.path.clone(),
-                installed: PathBuf::from(&*installed),
+                installed: installed.to_owned(),
                 store: Some((Arc::new(store), held.left())),
                 unread,
-                package: Some(self.name.clone()).filter(|_| !is_named && !is_file),
+                package: Some(name_of_package.to_owned()).filter(|_| !is_named && !is_file),
+                places,
+                images,
             };
             let (path, root, opened) = (PathBuf::from(path), self.root, self.opened.clone());
             // Its path is not one of the system.
             let host = OnceLock::from(Ok(None));
-            let mut input = Input { path, name, root, is_named, origin, opened, host };
+            let form = None;
+            let mut input = Input { path, name, root, is_named, origin, opened, form, host };
             if let Err(error) = input.read_online_host() {
                 return Ok(Some(Some(Err((input.name.clone(), report::reason(&error))))));
             }
@@ -283,7 +423,17 @@ impl Input {
             };
             let mut found = package.each(limits, true, count, &look, (&is_meant, &mut collect));
             // The result of the comparison comes first.
-            let whole = found.verified.take().map(|verified| {
+            let whole = found.verified.take().map(|mut verified| {
+                // An archive has the findings of its images.
+                let archive = scope.merged.filter(|it| it.file.is_none());
+                if let (Ok(verified), Some(archive)) = (&mut verified, archive) {
+                    for (path, text) in &archive.merged.findings {
+                        if verified.findings.iter().all(|known| known.path != *path) {
+                            let kind = FindingKind::Record;
+                            verified.findings.push(Finding::new(path.clone(), kind, text));
+                        }
+                    }
+                }
                 let verified = Arc::new(verified.map_err(io::Error::from));
                 let origin = Origin::WholePackage(verified);
                 let whole = Input { origin, is_named: false, ..self.clone() };

@@ -81,6 +81,43 @@ fn each_file_is_opened_once() {
     }
 }
 
+/// The files of installed variants are compared with what these declare, and wheels are read before variants are made of them.
+#[test]
+fn files_of_variants_are_opened_once() {
+    let inputs = Inputs::new();
+    let site = inputs.path("venv/lib/python3.12/site-packages");
+    let (foo, info) = (site.join("foo"), site.join("foo-1.0.dist-info"));
+    std::fs::create_dir_all(&foo).unwrap();
+    std::fs::create_dir_all(&info).unwrap();
+    std::fs::rename(inputs.path("hip.so"), foo.join("hip.so")).unwrap();
+    let json = r#"{"$schema": "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json",
+        "default-priorities": {"namespace": ["amd"]},
+        "variants": {"fast": {"amd": {"gfx_arch": ["gfx1100"]}}}}"#;
+    for (name, text) in [
+        ("variant.json", json),
+        ("METADATA", "Name: foo\nVersion: 1.0\n"),
+        ("RECORD", "foo/hip.so,,\n"),
+    ] {
+        std::fs::write(info.join(name), text).unwrap();
+    }
+    let watch = Watch::new(&[&foo]);
+    let output = inputs.run(&words("offload", "verify venv", ["", ""]));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &stderr(&output);
+    assert!(said.contains("foo/hip.so: ok") && said.contains("1 installed variant"), "{said}");
+    assert_eq!(watch.opened().get("hip.so"), Some(&1), "{said}");
+
+    let wheel =
+        samples::packages::wheel(&[("foo/hip.so", &std::fs::read(foo.join("hip.so")).unwrap())]);
+    let wheel = samples::packages::zip(&wheel, &samples::packages::Around::default());
+    std::fs::create_dir(inputs.path("in")).unwrap();
+    std::fs::write(inputs.path("in/foo-1.0-py3-none-any.whl"), wheel).unwrap();
+    let watch = Watch::new(&[&inputs.path("in")]);
+    let make = "variant make in/foo-1.0-py3-none-any.whl --label a -o variants";
+    let output = inputs.run(&words("offload", make, ["", ""]));
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(watch.opened().get("foo-1.0-py3-none-any.whl"), Some(&1));
+}
+
 /// Makes a package with a file.
 fn tar(inputs: &Inputs) {
     let made =

@@ -57,6 +57,7 @@ mod loose;
 mod machine;
 mod manual;
 mod r#match;
+mod merged_images;
 mod misnamed;
 mod network;
 #[cfg(unix)]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{new_command, stderr, stdout};
+use crate::common::{new_command, stderr, stdout, tool};
 use crate::split_wheels::{INFO, NAME, data_file, device, drop_in, library, names, place, read};
 use crate::wheels::Place;
 use samples::packages::{self, Around, Made};
@@ -203,6 +203,50 @@ fn large_members_need_a_limit_that_allows_them() {
     let named = format!("{host}:foo/libzeros.so: {words}");
     place.fails(&[&join[..], &limit].concat(), &named);
     place.succeeds(&join);
+}
+
+/// The new members of a wheel are held in files, and few files are open at a time.
+#[cfg(target_os = "linux")]
+#[test]
+fn many_libraries_need_little_memory_and_few_descriptors() {
+    let library = data_file("hip-two-units.so");
+    let names: Vec<_> = (0..60).map(|n| format!("foo/lib{n}.so")).collect();
+    // Code that does not compress, in a section that stays.
+    let mut state = 1_u32;
+    let mut noise = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_le_bytes()[3]
+    };
+    let files: Vec<_> = names
+        .iter()
+        .map(|name| {
+            let mut library = library.clone();
+            library.extend((0..20_000).map(|_| noise()));
+            (&**name, library)
+        })
+        .collect();
+    let files: Vec<(&str, &[u8])> = files.iter().map(|(name, it)| (*name, &**it)).collect();
+    let place = place(&files);
+    let run = |line: &str| {
+        let line = format!("ulimit -n 50; exec {} {line}", tool("offload"));
+        let mut command = new_command("sh");
+        let output = command.args(["-c", &line]).current_dir(place.path(".")).output().unwrap();
+        assert!(output.status.success(), "{line}: {}", stderr(&output));
+    };
+    // Less than all libraries have, and more than one.
+    run("split foo.whl -o out --max-decompressed 500K");
+    let (host, gpu) = (format!("out/{NAME}"), device("gfx1100"));
+    let others: Vec<_> =
+        names_of(&place).into_iter().filter(|name| *name != host && *name != gpu).collect();
+    run(&format!("join {host} {gpu} {} -o back.whl", others.join(" ")));
+    for (name, contents) in files {
+        assert!(read(&place, "back.whl")[name] == contents, "{name}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn names_of(place: &Place) -> Vec<String> {
+    names(place, "out").into_iter().map(|name| format!("out/{name}")).collect()
 }
 
 #[test]

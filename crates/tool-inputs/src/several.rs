@@ -1,12 +1,13 @@
 //! Several visitors of one walk.
 
+use std::fmt;
 use std::io::{self, ErrorKind};
 
 use byte_parts::ReadSeek;
 use fat_object::{Container, Enter, Finding, Image, Visitor};
 
 /// Visitors that walk together: each visits what it would visit alone.
-pub(super) struct Several<'v>(Vec<One<'v>>);
+pub struct Several<'v>(Vec<One<'v>>);
 
 /// A visitor, and what it passes over.
 struct One<'v> {
@@ -17,13 +18,21 @@ struct One<'v> {
     passed: usize,
 }
 
+impl fmt::Debug for Several<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Several").field("visitors", &self.0.len()).finish()
+    }
+}
+
 impl<'v> Several<'v> {
-    pub(super) fn new(visitors: impl IntoIterator<Item = &'v mut dyn Visitor>) -> Self {
+    /// Creates one visitor of several.
+    pub fn new(visitors: impl IntoIterator<Item = &'v mut dyn Visitor>) -> Self {
         let one = |visitor| One { visitor, skips: false, passed: 0 };
         Several(visitors.into_iter().map(one).collect())
     }
 
-    pub(super) fn push(&mut self, visitor: &'v mut dyn Visitor) {
+    /// Adds a visitor.
+    pub fn push(&mut self, visitor: &'v mut dyn Visitor) {
         self.0.push(One { visitor, skips: false, passed: 0 });
     }
 

@@ -1,0 +1,284 @@
+//! Container images as sets of files: the layers on top of each other, without what higher layers replace or remove.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{self, BufReader, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gpu_packages::{
+    Error, ErrorKind, Finding, FindingKind, ImageLayer, Images, LayerFile, LayerMembers,
+    MAX_VARIANT_JSON, Member, MemberPath, Options, Record,
+};
+
+use crate::image_files::ImageSource;
+use crate::limits::Limits;
+use tool_kit::input;
+use tool_kit::parallel::{self, Threads};
+
+/// The place of a file in an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The name of the image.
+    pub image: Arc<str>,
+    /// The path of the file in it, for messages.
+    pub name: String,
+    /// The path where it is installed.
+    pub path: PathBuf,
+    /// The names of the variants that it was installed from, with its path in each.
+    pub variants: Vec<(Arc<str>, String)>,
+}
+
+/// A variant of a wheel that is installed in an image.
+pub struct ImageVariant {
+    /// The names of the image and the distribution.
+    pub name: Arc<str>,
+    /// Its `variant.json`.
+    pub json: Vec<u8>,
+    /// The reason why its files are not known.
+    pub fault: Option<String>,
+}
+
+/// The images of a layout or an archive.
+#[derive(Debug)]
+pub(crate) struct Merged {
+    /// Names of the images, each different.
+    pub(crate) names: Arc<[Arc<str>]>,
+    /// The visible files of each layer, by the name of its file.
+    layers: HashMap<String, HashMap<Box<[u8]>, Seen>>,
+    /// Faults of documents, and of layers if their hashes were compared.
+    pub(crate) findings: Vec<(MemberPath, String)>,
+    /// Images that are not looked into, and reasons.
+    pub(crate) notes: Vec<String>,
+    /// Installed variants of wheels.
+    pub(crate) variants: Vec<ImageVariant>,
+    /// Their files, by the numbers of images and the paths in these.
+    files: HashMap<(usize, Vec<u8>), Vec<(Arc<str>, String)>>,
+}
+
+/// The numbers of the images that see a file, with its path in each if that is not the one in the layer.
+type Seen = Vec<(usize, Option<Box<[u8]>>)>;
+
+/// The `variant.json` of each distribution, by layer and member.
+type Kept = HashMap<(usize, usize), Vec<u8>>;
+
+/// The end of the path of the metadata of an installed variant.
+const VARIANT_JSON: &[u8] = b".dist-info/variant.json";
+
+/// Bytes that are held for each visible file, beside its name.
+const FILE: u64 = 96;
+
+impl Merged {
+    /// Reads the images of a file or a directory of this name; `None` if there are none. With `verifies`, the hashes of all layers are
+    /// compared.
+    ///
+    /// # Errors
+    ///
+    /// Documents and layers that cannot be read; images with more names than `limits` allow.
+    pub(crate) fn read(
+        (name, source): (&str, &ImageSource),
+        limits: &Limits,
+        threads: Threads,
+        verifies: bool,
+    ) -> io::Result<Option<Self>> {
+        let most = limits.held_of(source.bytes());
+        let Some(images) = Images::read(source, most)? else { return Ok(None) };
+        let notes = images.notes().to_vec();
+        if images.images().len() == 0 {
+            if notes.is_empty() {
+                return Ok(None);
+            }
+            return Err(io::Error::new(io::ErrorKind::InvalidData, notes.join("; ")));
+        }
+        let (members, kept) = read_layers(&images, source, limits, threads, verifies)?;
+        let mut names = images.names();
+        for it in &mut names {
+            *it = format!("{name} ({it})");
+        }
+        if let [only] = &mut names[..] {
+            name.clone_into(only);
+        }
+        let names: Arc<[Arc<str>]> = names.into_iter().map(Arc::from).collect();
+        let (mut variants, mut of_variants) = (Vec::new(), HashMap::<_, Vec<_>>::new());
+        let text = |it: &Finding| (it.path.clone(), it.error.to_string());
+        let mut findings: Vec<_> = images.findings().iter().map(text).collect();
+        if verifies {
+            // A walk finds the others.
+            let of_layers = members.iter().flat_map(LayerMembers::findings);
+            findings.extend(of_layers.filter(|it| it.kind == FindingKind::Record).map(text));
+        }
+        let file_of = |number: usize| images.layers().get(number).map_or("", ImageLayer::file);
+        let held: u64 = members.iter().map(LayerMembers::held).sum();
+        let mut room = most.checked_sub(held).ok_or_else(|| too_many(most))?;
+        let mut layers: HashMap<String, HashMap<Box<[u8]>, Seen>> =
+            images.layers().iter().map(|it| (it.file().to_owned(), HashMap::new())).collect();
+        for (number, view) in images.views(&members)?.enumerate() {
+            for (path, LayerFile { layer, member, .. }) in view.files() {
+                if let Some(json) = kept.get(&(layer, member))
+                    && let Some(image) = names.get(number)
+                    && let Some(info) = path.strip_suffix(VARIANT_JSON)
+                {
+                    let list = [info, b".dist-info/RECORD"].concat();
+                    let text = view.file(&list);
+                    let text = text.and_then(|it| members.get(it.layer)?.list(it.member));
+                    let mut variant = ImageVariant::new(image, info, json);
+                    let files = if verifies { listed(info, text) } else { Ok(Vec::new()) };
+                    match files {
+                        Ok(files) => {
+                            for (path, row) in files {
+                                let held = FILE + (path.len() + row.len()) as u64;
+                                room = room.checked_sub(held).ok_or_else(|| too_many(most))?;
+                                let of_file = of_variants.entry((number, path)).or_default();
+                                of_file.push((Arc::clone(&variant.name), row));
+                            }
+                        }
+                        Err(text) => {
+                            let list = String::from_utf8_lossy(&list);
+                            variant.fault = Some(format!("{image}:{list}: {text}"));
+                        }
+                    }
+                    variants.push(variant);
+                }
+                let own = members.get(layer).and_then(|it| it.path(member));
+                let Some((own, files)) = own.zip(layers.get_mut(file_of(layer))) else { continue };
+                room = room.checked_sub(FILE + own.len() as u64).ok_or_else(|| too_many(most))?;
+                let seen = files.entry(own.into()).or_default();
+                let other = (path != own).then(|| path.into());
+                match seen.last_mut() {
+                    // A hard link, whose first name may be there, too.
+                    Some((of, known)) if *of == number => {
+                        if other.is_none() {
+                            *known = None;
+                        }
+                    }
+                    _ => seen.push((number, other)),
+                }
+            }
+        }
+        Ok(Some(Merged { names, layers, findings, notes, variants, files: of_variants }))
+    }
+
+    /// Returns the places of a member in the images: `None` if it is not visible in one, none for a member that does not lie in a
+    /// layer. `file` is the name of the file that the path of the member counts from; `None` for an archive.
+    pub(crate) fn places(&self, file: Option<&str>, member: &Member) -> Option<Vec<Place>> {
+        let mut names = member.path().names();
+        let first = file.map(str::as_bytes).or_else(|| names.next());
+        let layer = first.and_then(|it| self.layers.get(std::str::from_utf8(it).ok()?));
+        let (Some(files), Some(path)) = (layer, names.next()) else { return Some(Vec::new()) };
+        let path: Vec<_> =
+            path.split(|&byte| byte == b'/').filter(|it| !matches!(it, [] | [b'.'])).collect();
+        let path = path.join(&b'/');
+        let seen = files.get(&*path)?;
+        let is_inner = names.len() > 0;
+        let inner: String = names.map(|it| format!(":{}", String::from_utf8_lossy(it))).collect();
+        let place = |(number, other): &(usize, Option<Box<[u8]>>)| {
+            let path = other.as_deref().unwrap_or(&path);
+            let name = format!("{}{inner}", String::from_utf8_lossy(path));
+            let of_file = || self.files.get(&(*number, path.to_vec())).filter(|_| !is_inner);
+            let variants = of_file().into_iter().flatten().cloned().collect();
+            let path = if is_inner { member.path().installed() } else { path };
+            let image = Arc::clone(self.names.get(*number)?);
+            Some(Place { image, name, path: input::path(path), variants })
+        };
+        Some(seen.iter().filter_map(place).collect())
+    }
+
+    /// Returns whether a file is a layer of an image.
+    pub(crate) fn is_layer(&self, file: &str) -> bool {
+        self.layers.contains_key(file)
+    }
+}
+
+impl fmt::Debug for ImageVariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ImageVariant")
+            .field("name", &self.name)
+            .field("json", &self.json.len())
+            .field("fault", &self.fault)
+            .finish()
+    }
+}
+
+impl ImageVariant {
+    fn new(image: &str, info: &[u8], json: &[u8]) -> Self {
+        let directory = info.rsplit(|&byte| byte == b'/').next().unwrap_or(info);
+        let name = directory.split(|&byte| byte == b'-').next().unwrap_or(directory);
+        let name = Arc::from(format!("{image}:{}", String::from_utf8_lossy(name)));
+        ImageVariant { name, json: json.to_vec(), fault: None }
+    }
+}
+
+/// Returns the paths of the files of a distribution in an image, with those in its list. `info` is the path of its directory, without
+/// the extension.
+fn listed(info: &[u8], list: Option<&[u8]>) -> Result<Vec<(Vec<u8>, String)>, String> {
+    let record = Record::parse(list.ok_or("is not there")?).map_err(|error| error.to_string())?;
+    let site: Vec<&[u8]> = info.split(|&byte| byte == b'/').collect();
+    let path = |row: &[u8]| {
+        let mut names = site.split_last().map_or(&[][..], |(_, site)| site).to_vec();
+        for name in row.split(|&byte| byte == b'/') {
+            match name {
+                b"" | b"." => {}
+                b".." => _ = names.pop(),
+                name => names.push(name),
+            }
+        }
+        names.join(&b'/')
+    };
+    let rows = record.rows();
+    Ok(rows.map(|row| (path(row.path()), String::from_utf8_lossy(row.path()).into())).collect())
+}
+
+fn too_many(most: u64) -> io::Error {
+    let text =
+        format!("the names of the files in all images exceed the limit of {most} bytes held");
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// Reads the names of the members of all layers, several layers at the same time.
+fn read_layers(
+    images: &Images,
+    source: &ImageSource,
+    limits: &Limits,
+    threads: Threads,
+    verifies: bool,
+) -> io::Result<(Vec<LayerMembers>, Kept)> {
+    let read = |layer: &ImageLayer| -> io::Result<(LayerMembers, Vec<(usize, Vec<u8>)>)> {
+        let file = source.open(layer.file())?;
+        let options: Options = limits.for_package(file.size());
+        let reader = BufReader::with_capacity(1 << 16, file.reader());
+        let (mut kept, mut held) = (Vec::new(), limits.held_of(file.size()));
+        let mut keep = |member: usize, path: &[u8], contents: &mut dyn Read| {
+            if path.ends_with(VARIANT_JSON) {
+                let mut json = Vec::new();
+                // A larger one is refused by who reads it.
+                contents.take(MAX_VARIANT_JSON + 1).read_to_end(&mut json)?;
+                held = held.checked_sub(json.len() as u64).ok_or_else(|| too_many(held))?;
+                kept.push((member, json));
+            }
+            Ok(())
+        };
+        let members = if verifies {
+            layer.read(reader, file.size(), &options, |member, path, it| keep(member, path, it))
+        } else {
+            layer.names(reader, file.size(), &options, keep)
+        };
+        file.opened.check()?;
+        let members = members.map_err(|error: Error| match error.kind() {
+            ErrorKind::Io => error.into(),
+            _ => io::Error::new(io::ErrorKind::InvalidData, error.to_string()),
+        })?;
+        Ok((members, kept))
+    };
+    let (mut all, mut all_kept, mut room) =
+        (Vec::new(), Kept::new(), limits.held_of(source.bytes()));
+    let most = room;
+    parallel::in_order(threads.count(), images.layers(), read, |_, read| {
+        let (members, kept) = read?;
+        let held = members.held() + kept.iter().map(|(_, json)| json.len() as u64).sum::<u64>();
+        room = room.checked_sub(held).ok_or_else(|| too_many(most))?;
+        all_kept.extend(kept.into_iter().map(|(member, json)| ((all.len(), member), json)));
+        all.push(members);
+        io::Result::Ok(())
+    })?;
+    Ok((all, all_kept))
+}
