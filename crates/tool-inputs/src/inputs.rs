@@ -18,7 +18,7 @@ use file::{Origin, Root};
 use tool_kit::budget::Budget;
 use tool_kit::directory::Held;
 use tool_kit::looked::{Looked, Seen, Tally};
-use tool_kit::opened::MaxInput;
+use tool_kit::opened::{Contents, MaxInput};
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::store::Keep;
@@ -61,6 +61,13 @@ impl Inputs {
         let online = Arc::new(Online::new(url, network));
         let (name, member) = (online.name(), member.map(str::to_owned));
         let files = vec![Input::online(0, &name, online, member)];
+        Inputs { files, ..Inputs::find(&[]) }
+    }
+
+    /// Returns a file that a program holds, or one member of the package that it is. Messages call it `name`.
+    pub fn of_program(name: &str, member: Option<&str>, contents: Contents) -> Self {
+        let origin = Origin::Program(contents, member.map(str::to_owned));
+        let files = vec![Input::without_path(Path::new(name), origin)];
         Inputs { files, ..Inputs::find(&[]) }
     }
 
@@ -300,7 +307,8 @@ fn note_cost(looked: &mut Looked, file: &Input) {
     let Some(note) = file.server().and_then(Online::take_note) else { return };
     let (cost, left_out) = (note.cost, note.left_out);
     let between = if left_out.is_empty() { "" } else { "; " };
-    report::note_about(&file.name, &format_args!("{cost}{between}{left_out}"));
+    let note = format_args!("{cost}{between}{left_out}");
+    report::note_with_code(&file.name, "network/cost", &note);
     if !left_out.is_empty() {
         looked.left_out(&file.name, left_out);
     }
