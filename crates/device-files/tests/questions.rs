@@ -347,7 +347,7 @@ fn bytes_of_all_images_come_in_one_pass() {
 
 #[test]
 fn members_of_one_name_are_apart() {
-    let bundles = [b'x', b'y'].map(|code| bundle(&[(HOST, b""), (GFX1100, &[code; 9])]));
+    let bundles = [b'x', b'y'].map(|code| bundle(&[(HOST, b""), (GFX1100, &[code; 9])], 1));
     let package = tar(&[("a.hipfb", &bundles[0]), ("a.hipfb", &bundles[1])]);
     let mut taken = Taken::default();
     copy_images(Cursor::new(&package), &Options::default(), &mut taken).unwrap();
@@ -359,15 +359,15 @@ fn members_of_one_name_are_apart() {
 #[test]
 fn an_image_of_a_damaged_bundle_is_an_error() {
     let mut damaged = example("hip-ccob-v3.hipfb");
-    let len = damaged.len();
-    damaged[len - 40..].fill(0);
+    // The hash, which no listing of tables compares.
+    damaged[24] ^= 0xff;
     let package = tar(&[("a.o", &hip()), ("b.hipfb", &damaged)]);
     let rows = list(Cursor::new(&package), &Options::default()).unwrap().images.len();
     let mut taken = Taken::default();
     let error = copy_images(Cursor::new(&package), &Options::default(), &mut taken).unwrap_err();
     assert!(error.kind() == ErrorKind::InvalidData, "{error}");
     assert!(error.to_string().starts_with("b.hipfb: image 0: "), "{error}");
-    assert!((5..rows).contains(&taken.asked.len()) || taken.asked.len() == rows);
+    assert!(rows > 5 && taken.asked.len() == rows);
     assert!(taken.rows.keys().all(|row| *row < 5));
 }
 
@@ -391,8 +391,14 @@ impl Seek for Counted<'_> {
 
 #[test]
 fn a_package_is_read_only_up_to_the_image() {
-    let hip = hip();
-    let names: Vec<String> = (0..40).map(|n| format!("{n}.o")).collect();
+    // Bytes that cannot be compressed follow the object.
+    let mut hip = hip();
+    let mut state = 1_u32;
+    hip.extend((0..100_000).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    }));
+    let names: Vec<String> = (0..8).map(|n| format!("{n}.o")).collect();
     let members: Vec<_> = names.iter().map(|name| (&**name, &*hip)).collect();
     let zipped = zip(&wheel(&members), &Around::default());
     for package in [zipped, gzip(&tar(&members))] {
@@ -410,7 +416,7 @@ fn a_package_is_read_only_up_to_the_image() {
         let all = cost(&|reader| {
             let mut taken = Taken::default();
             copy_images(reader, &Options::default(), &mut taken).unwrap();
-            assert_eq!(taken.rows.len(), 160);
+            assert_eq!(taken.rows.len(), 32);
         });
         assert!(all <= listing + listing / 4, "{all} {listing}");
         assert!(one("0.o") < listing / 2, "{} {listing}", one("0.o"));
