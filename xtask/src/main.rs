@@ -12,6 +12,7 @@ mod install;
 mod json;
 mod lit;
 mod llvm;
+mod locks;
 mod machine;
 mod miri;
 mod notices;
@@ -45,7 +46,7 @@ const STEPS: &[Step] = &[
     ("rustdoc", Gate, "the documentation of the crates", rust::rustdoc),
     ("no_std", Gate, "crates that need no std, without it", rust::no_std),
     ("unsafe_code", Gate, "no crate has unsafe code", unsafe_code::step),
-    ("trees", Gate, "dependencies in the READMEs", trees::step),
+    ("trees", Gate, "dependencies in the READMEs, their versions in the lock files", trees::step),
     ("english", Gate, "the language of comments and pages", scripts::english),
     ("python", Gate, "what the scripts share", scripts::python),
     ("llvm", Gate, "LLVM's tools and ours read and write the same files", llvm::step),
@@ -118,7 +119,12 @@ const PROGRAMS: &[Program] = &[
     ("llvm-lit", "[--release 23] [NAME...]", "runs LLVM's own tests of our tools", lit::run),
     ("llvm-unpacked", "VERSION [DIRECTORY]", "fetches LLVM 23 or 24", unpacked::run),
     ("miri", "[--target TRIPLE] [CRATE...]", "runs tests under Miri", miri::run),
-    ("notices", "FILE", "writes the licences for the wheel of the Python module", notices::run),
+    (
+        "notices",
+        "[--tools] FILE",
+        "writes the licences for the wheel of the Python module, or for the tools",
+        notices::run,
+    ),
     ("package", "[--list]", "packs the crates, and builds the packages", package::run),
     ("sizes", "", "prints the sizes of the tools", sizes::run),
     ("targets", "[NAME...]", "builds and tests for other systems", targets::run),

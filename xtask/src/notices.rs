@@ -20,12 +20,16 @@ type Linked = (&'static str, &'static str);
 const TOOLS: Linked = ("Cargo.toml", "-p offload-cli -p offload-drop-ins");
 const MODULE: Linked = ("bindings/Cargo.toml", "-p offload-python");
 
-/// Writes the texts for the wheel of the Python module and the tool.
+/// Writes the texts for the wheel of the Python module and the tool, or with `--tools` for the tools alone.
 pub(crate) fn run(_: &Workspace, arguments: &[String]) -> Result {
-    let [path] = arguments else { return Err(Stop::Misused("expected FILE".to_owned())) };
+    let (path, linked): (_, &[Linked]) = match arguments {
+        [path] => (path, &[TOOLS, MODULE]),
+        [flag, path] if flag == "--tools" => (path, &[TOOLS]),
+        _ => return Err(Stop::Misused("expected FILE, or --tools FILE".to_owned())),
+    };
     let version = read(command("rustc -vV"))?;
     let triple = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(fs::write(path, of(triple.unwrap_or_default(), &[TOOLS, MODULE])?)?)
+    Ok(fs::write(path, of(triple.unwrap_or_default(), linked)?)?)
 }
 
 /// Returns all texts of the tools for a target.

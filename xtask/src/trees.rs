@@ -5,6 +5,7 @@
 use crate::ci::Ci;
 use crate::files::{renew, text};
 use crate::flag;
+use crate::locks;
 use crate::process::{Result, Stop, command, read, wrong};
 use crate::workspace::Workspace;
 
@@ -12,6 +13,7 @@ const BEGIN: &str = "<!-- dependencies: written by .ci/xtask trees -->";
 const END: &str = "<!-- end of dependencies -->";
 
 pub(crate) fn step(ci: &mut Ci) -> Result {
+    locks::compare()?;
     write(&ci.workspace, true)
 }
 

@@ -6,10 +6,10 @@
  * names of their fields. The fields are those of the tool's JSON (docs/json.md of the repository), with `member` in the place of
  * `file`.
  *
- * Ownership. What a function returns as a pointer belongs to the caller, and its `_free` function ends it; NULL may be freed.
+ * Ownership. A pointer that a function returns belongs to the caller, and its `_free` function ends it; NULL may be freed.
  * Texts are UTF-8, are not terminated, and live as long as the object that they are from.
  *
- * Threads. There is no global state but constant tables. An OffloadFile may be used by several threads at once if its read function
+ * Threads. The only global state is constant tables. An OffloadFile may be used by several threads at once if its read function
  * may be called so; OffloadAnswers and OffloadError never change, and any thread may read them. Each is freed once, when no thread
  * uses it.
  *
@@ -81,7 +81,7 @@ typedef struct OffloadFile OffloadFile;
  */
 typedef struct {
   /**
-   * The first byte; NULL for no text. Of an empty text it leads to a zero.
+   * The first byte; NULL for no text. The first byte of an empty text is a zero, which does not count.
    */
   const char *data;
   /**
@@ -101,12 +101,22 @@ typedef int64_t (*OffloadRead)(void *context, uint64_t offset, uint8_t *buffer, 
  */
 typedef bool (*OffloadWrite)(void *context, const uint8_t *data, size_t size);
 
+/**
+ * Returns whether the bytes of an image are wanted. `row` is its row in the list `images` of offload_list.
+ */
+typedef bool (*OffloadChoose)(void *context, size_t row);
+
+/**
+ * Takes the next bytes of the image in a row of the list `images`; returns false if it cannot.
+ */
+typedef bool (*OffloadTake)(void *context, size_t row, const uint8_t *data, size_t size);
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
 
 /**
- * Returns OFFLOAD_ABI_VERSION of the library that is loaded: a program compares it with that of its header.
+ * Returns OFFLOAD_ABI_VERSION of the library that is loaded: a program compares it with the version in its header.
  */
 uint32_t offload_abi_version(void);
 
@@ -227,8 +237,8 @@ void offload_file_free(OffloadFile *file);
  * Lists the images of a file, or of all members of a package.
  *
  * The lists: `images` (the fields of `offload ls --json`: `member`, `index`, `kind`, `triple`, `target`, `offset`, `size`, ...),
- * `files` (`member`, `size`, `format`, `images`) and `findings`: what is wrong (`code`, `level`, `member`, `offset`, `message`). A damaged file is
- * no error: its sound parts are listed, and the others are findings.
+ * `files` (`member`, `size`, `format`, `images`) and `findings`, the faults (`code`, `level`, `member`, `offset`, `message`). A damaged file is
+ * not an error: its sound parts are listed, and the others are findings.
  *
  * @param file A file of this library, not freed.
  * @return To be freed with offload_answers_free; NULL if reading failed.
@@ -243,9 +253,9 @@ OffloadAnswers *offload_list(const OffloadFile *file,
  *
  * The lists: `kernels` (the fields of `offload kernels --json`: `member`, `name`, `demangled`, `target`, `code`, `registers`, ...) and `findings`.
  *
- * @param file A file of this library, not freed.
  * A file whose images are all for other GPUs, or which has none, has a finding that says so.
  *
+ * @param file A file of this library, not freed.
  * @param gpu A GPU, as for offload_match, for the images that it loads, generic code among them; NULL for all images.
  * @return To be freed with offload_answers_free; NULL if reading failed, or the GPU is not known.
  *
@@ -273,14 +283,17 @@ OffloadAnswers *offload_match(const OffloadFile *file,
                               OffloadError **error);
 
 /**
- * Hands the bytes of an image to a function, piece by piece, decompressed. Each call reads the file up to the image.
+ * Hands the bytes of an image to a function, piece by piece, decompressed.
+ *
+ * The first of several members of one name is meant. Cost: each call reads the package up to the image; of a zip file only its
+ * directory and the member. For several images use offload_extract_each.
  *
  * @param file A file of this library, not freed.
- * @param member The field `member` of the image, ending with a zero; empty for a file that is no package.
+ * @param member The field `member` of the image, ending with a zero; empty for a file that is not a package.
  * @param index The field `index` of the image.
  * @param write The function.
  * @param context The first argument of the function.
- * @return false if there is no such image, it is damaged, or a function failed: then some bytes may have been handed over.
+ * @return false if the file has no such image, it is damaged, or a function failed: then some bytes may have been handed over.
  *
  * @pre `error` is NULL, or may be written.
  */
@@ -290,6 +303,27 @@ bool offload_extract(const OffloadFile *file,
                      OffloadWrite write,
                      void *context,
                      OffloadError **error);
+
+/**
+ * Hands the bytes of many images to a function, piece by piece, decompressed, in the order of the list `images` of offload_list.
+ *
+ * The row in that list names an image, so members of one name are apart. Cost: as offload_list, and each file with wanted images
+ * is read once more, up to the last of them; a compressed member is not decompressed again. An image without bytes is not handed over.
+ *
+ * @param file A file of this library, not freed.
+ * @param choose A function that is asked about each image; NULL if all are wanted. It is asked about all images of a member before
+ *   the bytes of the first come.
+ * @param take The function that takes bytes.
+ * @param context The first argument of both functions.
+ * @return false at the first image that is damaged, or if a function failed: then some bytes of it may have been handed over.
+ *
+ * @pre `error` is NULL, or may be written.
+ */
+bool offload_extract_each(const OffloadFile *file,
+                          OffloadChoose choose,
+                          OffloadTake take,
+                          void *context,
+                          OffloadError **error);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
 use std::ptr;
 
-use device_files::Options;
+use device_files::{ImageRow, ImageVisitor, Options};
 use device_select::Device;
 use serde_json::to_value;
 
@@ -20,6 +20,14 @@ pub type OffloadRead = Option<
 /// Takes the next bytes of an image; returns false if it cannot.
 pub type OffloadWrite =
     Option<unsafe extern "C" fn(context: *mut c_void, data: *const u8, size: usize) -> bool>;
+
+/// Returns whether the bytes of an image are wanted. `row` is its row in the list `images` of offload_list.
+pub type OffloadChoose = Option<unsafe extern "C" fn(context: *mut c_void, row: usize) -> bool>;
+
+/// Takes the next bytes of the image in a row of the list `images`; returns false if it cannot.
+pub type OffloadTake = Option<
+    unsafe extern "C" fn(context: *mut c_void, row: usize, data: *const u8, size: usize) -> bool,
+>;
 
 /// A file, or a package of files: wheel, zip, tar, deb, rpm, conda, container image.
 pub struct OffloadFile {
@@ -116,6 +124,26 @@ impl Write for FunctionWriter {
     }
 }
 
+/// A consumer of images of the caller.
+struct FunctionTaker {
+    choose: OffloadChoose,
+    take: unsafe extern "C" fn(*mut c_void, usize, *const u8, usize) -> bool,
+    context: *mut c_void,
+}
+
+impl ImageVisitor for FunctionTaker {
+    fn wants(&mut self, row: usize, _: &ImageRow) -> bool {
+        // SAFETY: `offload_extract_each` requires a function that may be asked.
+        self.choose.is_none_or(|choose| unsafe { choose(self.context, row) })
+    }
+
+    fn bytes(&mut self, row: usize, bytes: &[u8]) -> io::Result<()> {
+        // SAFETY: `offload_extract_each` requires a function that takes these bytes.
+        let is_taken = unsafe { (self.take)(self.context, row, bytes.as_ptr(), bytes.len()) };
+        if is_taken { Ok(()) } else { Err(io::Error::other("the take function failed")) }
+    }
+}
+
 fn new_file(source: FileSource) -> *mut OffloadFile {
     Box::into_raw(Box::new(OffloadFile { source, options: Options::default() }))
 }
@@ -183,8 +211,8 @@ pub unsafe extern "C" fn offload_file_free(file: *mut OffloadFile) {
 /// Lists the images of a file, or of all members of a package.
 ///
 /// The lists: `images` (the fields of `offload ls --json`: `member`, `index`, `kind`, `triple`, `target`, `offset`, `size`, ...),
-/// `files` (`member`, `size`, `format`, `images`) and `findings`: what is wrong (`code`, `level`, `member`, `offset`, `message`). A damaged file is
-/// no error: its sound parts are listed, and the others are findings.
+/// `files` (`member`, `size`, `format`, `images`) and `findings`, the faults (`code`, `level`, `member`, `offset`, `message`). A damaged file is
+/// not an error: its sound parts are listed, and the others are findings.
 ///
 /// @param file A file of this library, not freed.
 /// @return To be freed with offload_answers_free; NULL if reading failed.
@@ -210,9 +238,9 @@ pub unsafe extern "C" fn offload_list(
 ///
 /// The lists: `kernels` (the fields of `offload kernels --json`: `member`, `name`, `demangled`, `target`, `code`, `registers`, ...) and `findings`.
 ///
-/// @param file A file of this library, not freed.
 /// A file whose images are all for other GPUs, or which has none, has a finding that says so.
 ///
+/// @param file A file of this library, not freed.
 /// @param gpu A GPU, as for offload_match, for the images that it loads, generic code among them; NULL for all images.
 /// @return To be freed with offload_answers_free; NULL if reading failed, or the GPU is not known.
 ///
@@ -264,14 +292,17 @@ pub unsafe extern "C" fn offload_match(
     unsafe { guarded(error, ptr::null_mut(), work) }
 }
 
-/// Hands the bytes of an image to a function, piece by piece, decompressed. Each call reads the file up to the image.
+/// Hands the bytes of an image to a function, piece by piece, decompressed.
+///
+/// The first of several members of one name is meant. Cost: each call reads the package up to the image; of a zip file only its
+/// directory and the member. For several images use offload_extract_each.
 ///
 /// @param file A file of this library, not freed.
-/// @param member The field `member` of the image, ending with a zero; empty for a file that is no package.
+/// @param member The field `member` of the image, ending with a zero; empty for a file that is not a package.
 /// @param index The field `index` of the image.
 /// @param write The function.
 /// @param context The first argument of the function.
-/// @return false if there is no such image, it is damaged, or a function failed: then some bytes may have been handed over.
+/// @return false if the file has no such image, it is damaged, or a function failed: then some bytes may have been handed over.
 ///
 /// @pre `error` is NULL, or may be written.
 #[unsafe(no_mangle)]
@@ -291,6 +322,40 @@ pub unsafe extern "C" fn offload_extract(
         let write = write.ok_or_else(|| OffloadError::argument("write: no function"))?;
         let mut writer = FunctionWriter { write, context };
         device_files::copy_image(file.source.clone(), &file.options, (member, index), &mut writer)?;
+        Ok(true)
+    };
+    // SAFETY: as the caller promises.
+    unsafe { guarded(error, false, work) }
+}
+
+/// Hands the bytes of many images to a function, piece by piece, decompressed, in the order of the list `images` of offload_list.
+///
+/// The row in that list names an image, so members of one name are apart. Cost: as offload_list, and each file with wanted images
+/// is read once more, up to the last of them; a compressed member is not decompressed again. An image without bytes is not handed over.
+///
+/// @param file A file of this library, not freed.
+/// @param choose A function that is asked about each image; NULL if all are wanted. It is asked about all images of a member before
+///   the bytes of the first come.
+/// @param take The function that takes bytes.
+/// @param context The first argument of both functions.
+/// @return false at the first image that is damaged, or if a function failed: then some bytes of it may have been handed over.
+///
+/// @pre `error` is NULL, or may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn offload_extract_each(
+    file: *const OffloadFile,
+    choose: OffloadChoose,
+    take: OffloadTake,
+    context: *mut c_void,
+    error: *mut *mut OffloadError,
+) -> bool {
+    // SAFETY: as the caller promises.
+    let file = unsafe { object(file) };
+    let work = || {
+        let file = file.ok_or_else(|| OffloadError::argument("file: null"))?;
+        let take = take.ok_or_else(|| OffloadError::argument("take: no function"))?;
+        let mut taker = FunctionTaker { choose, take, context };
+        device_files::copy_images(file.source.clone(), &file.options, &mut taker)?;
         Ok(true)
     };
     // SAFETY: as the caller promises.

@@ -1,11 +1,11 @@
 //! The C interface of the libraries: see `include/offload.h`.
 //!
-//! `unsafe` stands here only to turn pointers of the caller into references, and boxes into pointers. What the functions do is in
+//! `unsafe` stands here only to turn pointers of the caller into references, and boxes into pointers. The functions are those of
 //! [`device_files`].
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 #![allow(
     clippy::missing_safety_doc,
-    reason = "the documentation is that of the C header: parameters, and `@pre`"
+    reason = "the C header has this documentation: parameters, and `@pre`"
 )]
 
 mod answers;
@@ -24,7 +24,7 @@ pub use text::*;
 /// gone or has other arguments. New functions and new fields of rows leave it.
 pub const OFFLOAD_ABI_VERSION: u32 = 1;
 
-/// Returns OFFLOAD_ABI_VERSION of the library that is loaded: a program compares it with that of its header.
+/// Returns OFFLOAD_ABI_VERSION of the library that is loaded: a program compares it with the version in its header.
 #[unsafe(no_mangle)]
 pub extern "C" fn offload_abi_version() -> u32 {
     OFFLOAD_ABI_VERSION

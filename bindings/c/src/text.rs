@@ -7,7 +7,7 @@ use std::{ptr, slice};
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct OffloadText {
-    /// The first byte; NULL for no text. Of an empty text it leads to a zero.
+    /// The first byte; NULL for no text. The first byte of an empty text is a zero, which does not count.
     pub data: *const c_char,
     /// The number of bytes.
     pub size: usize,

@@ -1,7 +1,9 @@
-/* Lists the images of a file and asks whether it serves a GPU; with a third argument also reads the bytes of each image. */
+/* Lists the images of a file and asks whether it has code for a GPU. With `each`, also reads the bytes of all images in one pass; with
+ * `extract`, one by one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "offload.h"
 
@@ -15,6 +17,12 @@ static int64_t read_file(void *context, uint64_t offset, uint8_t *buffer, size_t
 static bool count(void *context, const uint8_t *data, size_t size) {
     (void)data;
     *(uint64_t *)context += size;
+    return true;
+}
+
+static bool count_of_row(void *context, size_t row, const uint8_t *data, size_t size) {
+    (void)data;
+    ((uint64_t *)context)[row] += size;
     return true;
 }
 
@@ -34,23 +42,27 @@ int main(int argc, char **argv) {
     OffloadAnswers *list = file ? offload_list(file, &error) : NULL;
     OffloadAnswers *match = list ? offload_match(file, argv[2], &error) : NULL;
     if (!match) return fail(error);
-    for (size_t row = 0; row < offload_count(list, "images"); row++) {
+    const char *how = argc > 3 ? argv[3] : "";
+    size_t images = offload_count(list, "images");
+    uint64_t *bytes = calloc(images + 1, sizeof *bytes);
+    if (!strcmp(how, "each") && !offload_extract_each(file, NULL, count_of_row, bytes, &error)) fail(error), error = NULL;
+    for (size_t row = 0; row < images; row++) {
         OffloadText target = {0}, member = {0};
-        uint64_t size = 0, index = 0, bytes = 0;
+        uint64_t size = 0, index = 0;
         offload_text(list, "images", row, "target", &target);
         offload_text(list, "images", row, "member", &member);
         offload_number(list, "images", row, "size", &size);
         offload_number(list, "images", row, "index", &index);
         char *name = calloc(member.size + 1, 1);
         for (size_t at = 0; at < member.size; at++) name[at] = member.data[at];
-        if (argc > 3 && !offload_extract(file, name, index, count, &bytes, &error)) fail(error), error = NULL;
-        printf("%.*s %" PRIu64 " %" PRIu64 "\n", (int)target.size, target.data ? target.data : "", size, bytes);
+        if (!strcmp(how, "extract") && !offload_extract(file, name, index, count, &bytes[row], &error)) fail(error), error = NULL;
+        printf("%.*s %" PRIu64 " %" PRIu64 "\n", (int)target.size, target.data ? target.data : "", size, bytes[row]);
         free(name);
     }
     OffloadText verdict = {0};
     offload_text(match, "verdicts", 0, "answer", &verdict);
     printf("%s: %.*s, %zu findings\n", argv[2], (int)verdict.size, verdict.data ? verdict.data : "",
            offload_count(list, "findings"));
-    offload_answers_free(match), offload_answers_free(list), offload_file_free(file), fclose(stream);
+    free(bytes), offload_answers_free(match), offload_answers_free(list), offload_file_free(file), fclose(stream);
     return 0;
 }

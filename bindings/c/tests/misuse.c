@@ -22,6 +22,20 @@ static int64_t zeros(void *context, uint64_t offset, uint8_t *buffer, size_t siz
     return (int64_t)size;
 }
 
+static bool refuses(void *context, size_t row, const uint8_t *data, size_t size) {
+    (void)context, (void)row, (void)data, (void)size;
+    return false;
+}
+
+static bool none(void *context, size_t row) {
+    (void)context, (void)row;
+    return false;
+}
+
+/* A bundle with one image of 4 bytes. */
+static const char BUNDLE[] = "__CLANG_OFFLOAD_BUNDLE__\1\0\0\0\0\0\0\0\x45\0\0\0\0\0\0\0\4\0\0\0\0\0\0\0\x0d\0\0\0\0\0\0\0"
+                             "hip-amd--gfx9code";
+
 static void expect(OffloadError **error, OffloadErrorKind kind, const char *text) {
     OffloadText message = offload_error_message(*error);
     assert(offload_error_kind(*error) == kind && message.size >= strlen(text));
@@ -45,6 +59,13 @@ int main(void) {
     assert(!offload_match(empty, NULL, &error)), expect(&error, OFFLOAD_ERROR_ARGUMENT, "gpu: ");
     assert(!offload_match(empty, "\xff", &error)), expect(&error, OFFLOAD_ERROR_ARGUMENT, "gpu: ");
     assert(!offload_extract(empty, "none", 0, NULL, NULL, &error)), expect(&error, OFFLOAD_ERROR_ARGUMENT, "write: ");
+    assert(!offload_extract_each(NULL, NULL, refuses, NULL, &error)), expect(&error, OFFLOAD_ERROR_ARGUMENT, "file: ");
+    assert(!offload_extract_each(empty, NULL, NULL, NULL, &error)), expect(&error, OFFLOAD_ERROR_ARGUMENT, "take: ");
+    assert(offload_extract_each(empty, NULL, refuses, NULL, &error));
+    OffloadFile *bundle = offload_open_memory((const uint8_t *)BUNDLE, sizeof BUNDLE - 1, &error);
+    assert(!offload_extract_each(bundle, NULL, refuses, NULL, &error)), expect(&error, OFFLOAD_ERROR_IO, "the take function failed");
+    assert(offload_extract_each(bundle, none, refuses, NULL, &error));
+    offload_file_free(bundle);
     OffloadAnswers *list = offload_list(empty, &error);
     assert(list && offload_count(list, "images") == 0 && offload_count(list, "none") == 0 && offload_count(list, NULL) == 0);
     assert(!offload_text(list, "images", 9, "target", &text) && !offload_number(list, "images", (size_t)-1, "size", &number));

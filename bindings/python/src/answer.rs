@@ -18,13 +18,14 @@ use tool_inputs::split_library::Host;
 use tool_inputs::units::Walk;
 use tool_kit::document::OfFile;
 use tool_kit::finding::Level;
+use tool_kit::stop::Stop;
 use tool_kit::{input, report};
 
 use crate::fault::{Finding, not_a_gpu};
 use crate::image::limits;
 use crate::source::Source;
 use crate::value::of_json;
-use crate::work::{Cancel, wait_for};
+use crate::work::wait_for;
 
 /// The verdict about a file, a package, or files that are alternatives.
 #[pyclass(frozen, get_all, eq, module = "offload")]
@@ -199,9 +200,8 @@ impl Reporter for Collecting<'_> {
 
     fn split(&mut self, name: &str, answer: &SplitAnswer) -> io::Result<()> {
         self.row(name, &answer.record(|path| input::display(path)))?;
-        let support = if answer.is_served() { Support::Yes } else { Support::No };
         let words = answer.words(|path| input::display(path));
-        self.verdicts.push((name.to_owned(), support, words));
+        self.verdicts.push((name.to_owned(), answer.support(), words));
         Ok(())
     }
 }
@@ -212,7 +212,7 @@ fn ask(
     gpu: Device,
     check: bool,
     limits: &Limits,
-    cancel: &Cancel,
+    stop: &Stop,
 ) -> io::Result<Answer> {
     let (name, doubt) = (gpu.name(), gpu.doubt());
     let question = Question { gpus: vec![gpu], kinds: &[], check, is_strict: false, limits };
@@ -224,12 +224,12 @@ fn ask(
             Read::of(&question, file, |file| Walk::through(file, (check, limits), threads))
         };
         let looked = inputs.look((limits, HEADS), "matching", read, |input, read| {
-            cancel.check()?;
+            stop.check()?;
             matcher.take(input, read)
         })?;
         io::Result::Ok((looked, matcher.end()?))
     });
-    let (looked, (fails, Collecting { verdicts, mut containers, mut findings, .. })) = done?;
+    let (looked, (fails, Collecting { verdicts, containers, mut findings, .. })) = done?;
     findings.extend(looked.findings(true).into_iter().map(Finding::from));
     let place = source.path.display().to_string();
     findings.extend(messages.into_iter().map(|one| Finding::of_message(&place, one)));
@@ -240,12 +240,7 @@ fn ask(
         level: Level::Warning.as_str(),
         ..Finding::error("targets/unknown", "", text)
     }));
-    for row in &mut containers {
-        if let Some(Value::String(file)) = row.get_mut("file") {
-            *file = source.shown(file);
-        }
-    }
-    // What was not read could have code, and need some.
+    // A file that was not read could have code, and need some.
     let is_obstructed = findings.iter().any(is_obstacle)
         || verdicts.is_empty() && findings.iter().any(Finding::is_unread);
     let unknown = is_obstructed.then_some(Support::Unknown);
@@ -253,11 +248,10 @@ fn ask(
     let worst = verdicts.iter().map(|(_, support, _)| *support).chain(unknown).max();
     let verdict = worst.unwrap_or(Support::No);
     let verdicts = verdicts.into_iter().map(|(file, support, reason)| Verdict {
-        file: source.shown(&file),
+        file,
         verdict: support.as_str(),
-        reason: source.shown(&reason),
+        reason,
     });
-    let findings = findings.into_iter().map(|one| source.finding(one)).collect();
     Ok(Answer { gpu: name, verdict, verdicts: verdicts.collect(), containers, findings, is_served })
 }
 
@@ -274,7 +268,7 @@ pub(crate) fn match_(
     let gpu = suggest::gpu(gpu).map_err(|text| not_a_gpu(py, &text))?;
     let (source, limits) = (Source::of(source)?, limits(threads)?);
     let of_thread = Arc::clone(&source);
-    let answer = wait_for(py, move |cancel| ask(&of_thread, gpu, check, &limits, cancel))?;
+    let answer = wait_for(py, move |stop| ask(&of_thread, gpu, check, &limits, stop))?;
     let answer = answer.map_err(|error| Finding::of_io(&source.name, &error).to_exception(py))?;
     // A question about something that is not there, or not understood at all, has no answer.
     match answer.findings.iter().find(|one| is_obstacle(one)) {
@@ -285,7 +279,7 @@ pub(crate) fn match_(
     }
 }
 
-/// Returns whether a finding keeps a question from being answered. That there is no device code is an answer.
+/// Returns whether a finding keeps a question from being answered. "No device code" is an answer.
 fn is_obstacle(finding: &Finding) -> bool {
     finding.is_error()
         && !matches!(&*finding.code, "targets/nothing" | "file/nothing" | "targets/missing")

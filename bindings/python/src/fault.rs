@@ -70,7 +70,7 @@ impl Finding {
 
     /// Creates a finding of a message. One that was not collected with its file names it first, if it is `source` or a part of it.
     pub(crate) fn of_message(source: &str, collected: Collected) -> Self {
-        let Collected { file, message } = collected;
+        let Collected { file, code, message } = collected;
         let (level, text) = match message {
             Message::Error(text) => (Level::Error, text),
             Message::Warning(text) => (Level::Warning, text),
@@ -84,7 +84,7 @@ impl Finding {
             Some(file) => (file, text),
             None => named().unwrap_or_else(|| (String::new(), text.clone())),
         };
-        Finding { level: level.as_str(), ..Finding::error("file/error", &file, message) }
+        Finding { level: level.as_str(), ..Finding::error(code, &file, message) }
     }
 
     /// Returns whether it is a file of a format that is not read.

@@ -19,12 +19,13 @@ use tool_kit::document::OfFile as RowOfFile;
 use tool_kit::output::{Name, Outputs};
 use tool_kit::parallel::Threads;
 use tool_kit::permissions::NewPermissions;
+use tool_kit::stop::Stop;
 
 use crate::fault::{Finding, not_a_gpu};
 use crate::look::{self, Asked, Event, Found, OfFile};
 use crate::source::{self, Source};
 use crate::value::{of_json, to_python};
-use crate::work::{Cancel, Events, finish, wait_for};
+use crate::work::{Events, finish, wait_for};
 
 /// A compression of device code.
 #[pyclass(frozen, get_all, eq, module = "offload")]
@@ -64,14 +65,14 @@ impl Image {
     fn again<T: Default + Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&Source, &OfFile, &ImageInfo, (&Asked, &Cancel)) -> Result<T, Finding>
+        work: impl FnOnce(&Source, &OfFile, &ImageInfo, (&Asked, &Stop)) -> Result<T, Finding>
         + Send
         + 'static,
     ) -> PyResult<T> {
         let (source, asked) = (Arc::clone(&self.source), Arc::clone(&self.asked));
         let found = Arc::clone(&self.found);
-        let done = wait_for(py, move |cancel| {
-            work(&source, &found.file, &found.row.listed, (&asked, cancel))
+        let done = wait_for(py, move |stop| {
+            work(&source, &found.file, &found.row.listed, (&asked, stop))
         })?;
         done.map_err(|finding| finding.to_exception(py))
     }
@@ -80,8 +81,8 @@ impl Image {
 #[pymethods]
 impl Image {
     #[getter]
-    fn file(&self) -> String {
-        self.source.shown(&self.found.file.name)
+    fn file(&self) -> &str {
+        &self.found.file.name
     }
 
     #[getter]
@@ -196,14 +197,14 @@ impl Image {
 
     /// Returns the fields of the JSON that the tool prints.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &RowOfFile { file: &self.file(), record: &self.found.row })
+        to_python(py, &RowOfFile { file: self.file(), record: &self.found.row })
     }
 
     /// Returns the kernels, as `offload kernels --json` prints them.
     fn kernels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let found = self.again(py, |source, file, info, (asked, cancel)| {
+        let found = self.again(py, |source, file, info, (asked, stop)| {
             let (mut values, mut faults) = (Vec::new(), Vec::new());
-            look::again((source, file), info, (asked, cancel), |image| {
+            look::again((source, file), info, (asked, stop), |image| {
                 let (list, found) = kernels::of_image(image, &asked.question.limits)?;
                 let records = list.kernels.iter().map(|kernel| list.record(kernel));
                 let all: Result<Vec<_>, _> = records.map(serde_json::to_value).collect();
@@ -212,9 +213,7 @@ impl Image {
             })?;
             match faults.into_iter().find(|(severity, _)| *severity == fat_object::Severity::Error)
             {
-                Some((_, text)) => {
-                    Err(Finding::error("verify/malformed", &source.shown(&file.name), text))
-                }
+                Some((_, text)) => Err(Finding::error("verify/malformed", &file.name, text)),
                 None => Ok(values),
             }
         })?;
@@ -249,11 +248,9 @@ impl Image {
                 source::check(&path)?;
                 let (source, asked) = (Arc::clone(&self.source), Arc::clone(&self.asked));
                 let found = Arc::clone(&self.found);
-                let work = move || {
+                let work = move |stop: &Stop| {
                     let (file, info) = (&found.file, &found.row.listed);
-                    write(&path, |out| {
-                        extract((&source, file), info, (&asked, &Cancel::default()), out)
-                    })
+                    write(&path, |out| extract((&source, file), info, (&asked, stop), out))
                 };
                 finish(py, work)?.map_err(|finding| finding.to_exception(py))?;
                 Ok(None)
@@ -280,7 +277,7 @@ impl Image {
 fn extract(
     of: (&Source, &OfFile),
     info: &ImageInfo,
-    asked: (&Asked, &Cancel),
+    asked: (&Asked, &Stop),
     out: &mut (dyn Write + Send),
 ) -> Result<(), Finding> {
     let mut is_whole = false;
@@ -292,7 +289,7 @@ fn extract(
         return Ok(());
     }
     let text = format!("image {} cannot be decompressed", info.index());
-    Err(Finding::error("verify/malformed", &of.0.shown(&of.1.name), text))
+    Err(Finding::error("verify/malformed", &of.1.name, text))
 }
 
 /// Writes a file, which appears when it is complete.
@@ -444,9 +441,9 @@ pub(crate) fn images(
     let asked = Arc::new(Asked { question, kernels });
     let source = Source::of(source)?;
     let of_thread = (Arc::clone(&source), Arc::clone(&asked));
-    let events = Events::start(2, move |hand, cancel| {
+    let events = Events::start(2, move |hand, stop| {
         let (source, asked) = of_thread;
-        if let Err(error) = look::look(&source, &asked, cancel, &mut |event| hand.give(event)) {
+        if let Err(error) = look::look(&source, &asked, stop, &mut |event| hand.give(event)) {
             let _ = hand.give(Event::Finding(Finding::of_io(&source.name, &error)));
         }
     })?;

@@ -16,11 +16,11 @@ use tool_kit::finding::Level;
 use tool_kit::looked::Seen;
 use tool_kit::parallel::Threads;
 use tool_kit::report;
+use tool_kit::stop::Stop;
 use tool_kit::store::Keep;
 
 use crate::fault::Finding;
 use crate::source::Source;
-use crate::work::Cancel;
 
 /// The facts that are wanted of images.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub(crate) struct Asked {
 pub(crate) struct OfFile {
     /// The name in messages.
     pub(crate) name: String,
-    /// The argument by which the tools find it again; on a server the member of a package.
+    /// The argument by which the tools find it again; without a path the member of a package.
     argument: Option<PathBuf>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) type Take<'t> = dyn FnMut(Event) -> io::Result<()> + 't;
 impl OfFile {
     fn new(source: &Source, file: &Input) -> Self {
         let name = file.name().to_owned();
-        if source.is_url() {
+        if !source.has_path() {
             let argument = file.is_in_package().then(|| file.path().to_owned());
             return OfFile { name, argument };
         }
@@ -87,19 +87,15 @@ impl OfFile {
 pub(crate) fn look(
     source: &Source,
     asked: &Asked,
-    cancel: &Cancel,
+    stop: &Stop,
     take: &mut Take<'_>,
 ) -> io::Result<()> {
-    let take = &mut |event| match event {
-        Event::Finding(finding) => take(Event::Finding(source.finding(finding))),
-        event => take(event),
-    };
     let (looked, messages) = report::collected(|| {
         let inputs = source.inputs();
         let limits = &asked.question.limits;
         let reads = asked.kernels || asked.question.hash;
         let keep = if reads { Keep::All } else { HEADS };
-        let work = |file: &Input, threads| list(source, (asked, cancel), file, threads);
+        let work = |file: &Input, threads| list(source, (asked, stop), file, threads);
         let looked = inputs.look((limits, keep), "listing", work, |file, (found, listed)| {
             let Listed { images, passed, complaints, summary } = listed;
             if let Some(seen) = file.passed_over(images > 0, &summary) {
@@ -122,7 +118,7 @@ pub(crate) fn look(
                 }
                 (Some(Err(complaint)), Ok(_)) => take(Event::Finding(complaint.into()))?,
                 (Some(Ok(note)), _) => {
-                    let note = Finding::error("file/error", file.name(), note);
+                    let note = Finding::error("file/nothing", file.name(), note);
                     take(Event::Finding(Finding { level: Level::Note.as_str(), ..note }))?;
                 }
                 (None, _) => {}
@@ -143,13 +139,13 @@ pub(crate) fn look(
 /// Lists the images of a file.
 fn list(
     source: &Source,
-    (asked, cancel): (&Asked, &Cancel),
+    (asked, stop): (&Asked, &Stop),
     file: &Input,
     threads: Threads,
 ) -> (Vec<Found>, Listed) {
     let of = Arc::new(OfFile::new(source, file));
     let (found, faults) = (Vec::new(), Vec::new());
-    let mut collecting = Collecting { asked, cancel, of, found, faults };
+    let mut collecting = Collecting { asked, stop, of, found, faults };
     let mut listed = asked.question.list(file, threads, &mut collecting);
     let Collecting { found, faults, .. } = collecting;
     let faults = faults.into_iter();
@@ -162,7 +158,7 @@ fn list(
 /// Collects the images of a file.
 struct Collecting<'a> {
     asked: &'a Asked,
-    cancel: &'a Cancel,
+    stop: &'a Stop,
     of: Arc<OfFile>,
     found: Vec<Found>,
     /// Damage of images whose kernels were read.
@@ -171,7 +167,7 @@ struct Collecting<'a> {
 
 impl Sink for Collecting<'_> {
     fn image(&mut self, row: Row, image: &mut Image<'_, '_>) -> io::Result<()> {
-        self.cancel.check()?;
+        self.stop.check()?;
         let mut kernels = None;
         if self.asked.kernels {
             let (count, faults) = kernels::count(image, &self.asked.question.limits)?;
@@ -188,10 +184,10 @@ impl Sink for Collecting<'_> {
 pub(crate) fn again(
     (source, file): (&Source, &OfFile),
     image: &ImageInfo,
-    (asked, cancel): (&Asked, &Cancel),
+    (asked, stop): (&Asked, &Stop),
     mut each: impl FnMut(&mut Image<'_, '_>) -> io::Result<()> + Send,
 ) -> Result<(), Finding> {
-    let again = Mutex::new(Again { wanted: image, cancel, each: &mut each, result: None });
+    let again = Mutex::new(Again { wanted: image, stop, each: &mut each, result: None });
     let (looked, _) = report::collected(|| {
         let limits = asked.question.limits.clone();
         let inputs = source.inputs_again(file.argument.as_deref());
@@ -213,15 +209,15 @@ pub(crate) fn again(
         looked.and_then(|looked| failed.map(|()| looked.findings(false)))
     });
     let Again { result, .. } = again.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let name = source.shown(&file.name);
+    let name = &*file.name;
     match (result, looked) {
         (Some(Ok(())), _) => Ok(()),
-        (Some(Err(error)), _) | (None, Err(error)) => Err(Finding::of_io(&name, &error)),
+        (Some(Err(error)), _) | (None, Err(error)) => Err(Finding::of_io(name, &error)),
         (None, Ok(findings)) => {
-            let mut reasons = findings.into_iter().map(|one| source.finding(one.into()));
+            let mut reasons = findings.into_iter().map(Finding::from);
             let text =
                 format!("image {} is not there any more: the file was changed", image.index());
-            let changed = || Finding::error("file/error", &name, text);
+            let changed = || Finding::error("file/error", name, text);
             Err(reasons.find(Finding::is_error).unwrap_or_else(changed))
         }
     }
@@ -230,14 +226,14 @@ pub(crate) fn again(
 /// Finds one image again.
 struct Again<'a> {
     wanted: &'a ImageInfo,
-    cancel: &'a Cancel,
+    stop: &'a Stop,
     each: &'a mut (dyn FnMut(&mut Image<'_, '_>) -> io::Result<()> + Send),
     result: Option<io::Result<()>>,
 }
 
 impl Visitor for Again<'_> {
     fn image(&mut self, image: &mut Image<'_, '_>) -> io::Result<()> {
-        self.cancel.check()?;
+        self.stop.check()?;
         let of = |info: &ImageInfo| (info.index(), info.size(), info.offset_in_container());
         if of(image) != of(self.wanted) || image.target() != self.wanted.target() {
             return Ok(());

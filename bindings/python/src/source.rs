@@ -1,44 +1,43 @@
 //! The files that programs name: paths, bytes, open files.
 
-use std::fs::File;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process;
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
-use tempfile::NamedTempFile;
 use tool_inputs::inputs::Inputs;
 use tool_inputs::online::{Network, name_of_url};
+use tool_kit::opened::{Contents, Opened};
 use tool_kit::remote::is_url;
-
-use crate::fault::Finding;
+use tool_kit::scratch;
 
 /// A file, a package or a directory.
 #[derive(Debug)]
 pub(crate) struct Source {
-    /// The path of the file, or of a copy; of a URL its name.
+    /// The path; without one the name.
     pub(crate) path: PathBuf,
-    /// The URL; its query may be a secret, and is not in the name.
-    url: Option<String>,
+    place: Place,
     /// The name that the program gave.
     pub(crate) name: String,
-    /// The copy of what has no path. It goes when this is dropped.
-    copy: Option<NamedTempFile>,
-    /// The process that made it.
-    process: u32,
 }
 
-impl Drop for Source {
-    fn drop(&mut self) {
-        // A copy belongs to the process before a fork.
-        if let Some(copy) = self.copy.take().filter(|_| self.process != process::id()) {
-            let _ = copy.keep();
-        }
-    }
+/// The way to a source.
+#[derive(Debug)]
+enum Place {
+    /// Its path.
+    Path,
+    /// The URL; its query may be a secret, and is not in the name.
+    Url(String),
+    /// Bytes of Python, or a copy of what an open file has. The copy has no name, so it goes with the process.
+    Contents(Contents),
 }
+
+/// The contents of temporary files here.
+const COPY: &str = "a copy of the open file";
 
 /// Bytes that are read from an open file at once.
 const CHUNK: usize = 1 << 20;
@@ -52,12 +51,13 @@ impl Source {
                 return Ok(Self::of_url(&text));
             }
         }
-        if argument.cast::<PyBytes>().is_ok() {
-            return Self::of_bytes(argument.extract::<&[u8]>()?);
+        if let Ok(bytes) = argument.cast::<PyBytes>() {
+            return Ok(Self::of_bytes(bytes.clone()));
         }
         if argument.cast::<PyByteArray>().is_ok() || argument.cast::<PyMemoryView>().is_ok() {
+            // Their bytes may change.
             let bytes = argument.py().get_type::<PyBytes>().call1((argument,))?;
-            return Self::of_bytes(bytes.extract::<&[u8]>()?);
+            return Ok(Self::of_bytes(bytes.cast_into()?));
         }
         if let Ok(path) = argument.extract::<PathBuf>() {
             return Self::of_path(path);
@@ -75,25 +75,25 @@ impl Source {
         let name = path.display().to_string();
         // The tools read standard input under this name.
         let path = if path == Path::new("-") { Path::new(".").join(path) } else { path };
-        Ok(Arc::new(Source { path, url: None, name, copy: None, process: process::id() }))
+        Ok(Arc::new(Source { path, place: Place::Path, name }))
     }
 
     /// Returns the source at a URL. Nothing is asked for yet.
     fn of_url(url: &str) -> Arc<Self> {
         let path = name_of_url(url);
-        let (name, url) = (path.display().to_string(), Some(url.to_owned()));
-        Arc::new(Source { path, url, name, copy: None, process: process::id() })
+        let (name, place) = (path.display().to_string(), Place::Url(url.to_owned()));
+        Arc::new(Source { path, place, name })
     }
 
-    fn of_bytes(bytes: &[u8]) -> PyResult<Arc<Self>> {
-        let mut copy = NamedTempFile::new()?;
-        copy.write_all(bytes)?;
-        Ok(Self::of_copy(copy, "<bytes>".to_owned()))
+    /// Holds a reference to the bytes.
+    fn of_bytes(bytes: Bound<'_, PyBytes>) -> Arc<Self> {
+        let bytes = Contents::Bytes(Arc::new(PyBackedBytes::from(bytes)));
+        Self::of_contents(bytes, "<bytes>".to_owned())
     }
 
     /// Copies an open file from its start, or from where it is if it has none.
     fn of_file(file: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
-        let mut copy = NamedTempFile::new()?;
+        let mut copy = scratch::file(COPY)?;
         if file.call_method0("seekable").is_ok_and(|is| is.is_truthy().unwrap_or(false)) {
             file.call_method1("seek", (0,))?;
         }
@@ -104,42 +104,25 @@ impl Source {
             };
             match piece.as_bytes() {
                 [] => break,
-                bytes => copy.write_all(bytes)?,
+                bytes => copy.write_all(bytes).map_err(|error| scratch::copying(COPY, error))?,
             }
         }
         let name = file.getattr("name").and_then(|name| name.extract::<String>());
-        Ok(Self::of_copy(copy, name.unwrap_or_else(|_| "<file>".to_owned())))
+        let name = name.unwrap_or_else(|_| "<file>".to_owned());
+        Ok(Self::of_contents(Contents::File(Arc::new(copy)), name))
     }
 
-    fn of_copy(copy: NamedTempFile, name: String) -> Arc<Self> {
-        Arc::new(Source {
-            path: copy.path().to_owned(),
-            url: None,
-            name,
-            copy: Some(copy),
-            process: process::id(),
-        })
-    }
-
-    /// Returns a text in which a copy has the name that the program gave.
-    pub(crate) fn shown(&self, text: &str) -> String {
-        match self.copy {
-            Some(_) => text.replace(&self.path.display().to_string(), &self.name),
-            None => text.to_owned(),
-        }
-    }
-
-    /// Returns the same finding, in which a copy has the name that the program gave.
-    pub(crate) fn finding(&self, finding: Finding) -> Finding {
-        let (file, message) = (self.shown(&finding.file), self.shown(&finding.message));
-        Finding { file, message, ..finding }
+    fn of_contents(contents: Contents, name: String) -> Arc<Self> {
+        let (path, place) = (PathBuf::from(&name), Place::Contents(contents));
+        Arc::new(Source { path, place, name })
     }
 
     /// Returns the name without directories. URLs escape characters of versions.
     pub(crate) fn file_name(&self) -> Option<String> {
-        let path = match self.url {
-            Some(_) => self.name.split('?').next().unwrap_or_default(),
-            None => &self.name,
+        let path = if self.is_url() {
+            self.name.split('?').next().unwrap_or_default()
+        } else {
+            &self.name
         };
         let name = Path::new(path).file_name()?.to_string_lossy();
         if self.is_url() {
@@ -150,7 +133,12 @@ impl Source {
 
     /// Returns whether it is on a server.
     pub(crate) fn is_url(&self) -> bool {
-        self.url.is_some()
+        matches!(self.place, Place::Url(_))
+    }
+
+    /// Returns whether it is a file or a directory of the system.
+    pub(crate) fn has_path(&self) -> bool {
+        matches!(self.place, Place::Path)
     }
 
     /// Returns the inputs that it is.
@@ -158,21 +146,23 @@ impl Source {
         self.inputs_again(None)
     }
 
-    /// Returns the input that was found by `argument`: a path, or the member of a package on a server.
+    /// Returns the input that was found by `argument`: a path, or the member of a package that has none.
     pub(crate) fn inputs_again(&self, argument: Option<&Path>) -> Inputs {
-        let Some(url) = &self.url else {
-            return Inputs::find(&[argument.unwrap_or(&self.path).to_owned()]);
-        };
-        Inputs::on_server(url, argument.and_then(Path::to_str), Network::default())
+        let member = argument.and_then(Path::to_str);
+        match &self.place {
+            Place::Path => Inputs::find(&[argument.unwrap_or(&self.path).to_owned()]),
+            Place::Url(url) => Inputs::on_server(url, member, Network::default()),
+            Place::Contents(contents) => Inputs::of_program(&self.name, member, contents.clone()),
+        }
     }
 
     /// Opens the file; `None` for a directory or a URL, and for what cannot be opened.
-    pub(crate) fn open(&self) -> Option<File> {
-        if self.is_url() {
-            return None;
+    pub(crate) fn open(&self) -> Option<Opened> {
+        match &self.place {
+            Place::Path => Opened::regular(&self.path).ok(),
+            Place::Url(_) => None,
+            Place::Contents(contents) => Opened::of_contents(contents).ok(),
         }
-        let file = File::open(&self.path).ok()?;
-        file.metadata().is_ok_and(|it| it.is_file()).then_some(file)
     }
 }
 

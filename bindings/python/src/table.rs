@@ -23,12 +23,13 @@ use target_id::OffloadKind;
 use tool_answers::listing::Question;
 use tool_answers::row::Row;
 use tool_kit::parallel::{self, Threads};
+use tool_kit::stop::Stop;
 
 use crate::fault::Finding;
 use crate::image::{limits, raises};
 use crate::look::{self, Asked, Event, Found};
 use crate::source::Source;
-use crate::work::{Cancel, Events, Hand, PAUSE, Wait, words};
+use crate::work::{Events, Hand, PAUSE, Wait, words};
 
 /// Rows of a batch, at least, unless it is the last.
 const BATCH: usize = 4096;
@@ -36,7 +37,7 @@ const BATCH: usize = 4096;
 /// Bytes of text after which a batch ends. A column holds 2 GiB.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// What came of a source.
+/// The result of a look into a source.
 #[pyclass(frozen, get_all, module = "offload")]
 #[derive(Clone, Debug)]
 pub(crate) struct SourceResult {
@@ -153,9 +154,9 @@ impl Scan {
 impl Scan {
     fn start(&self) -> PyResult<Reader> {
         let settings = Arc::clone(&self.settings);
-        let events = Events::start(4, move |hand, cancel| {
+        let events = Events::start(4, move |hand, stop| {
             // Nobody waits any more if this fails.
-            let _ = settings.scan(hand, cancel);
+            let _ = settings.scan(hand, stop);
         })?;
         let (settings, results) = (Arc::clone(&self.settings), Results::default());
         *lock(&self.results) = Arc::clone(&results);
@@ -180,10 +181,10 @@ impl Scan {
 
 impl Settings {
     /// Looks into all sources, several at the same time.
-    fn scan(&self, hand: &Hand<Step>, cancel: &Cancel) -> io::Result<()> {
+    fn scan(&self, hand: &Hand<Step>, stop: &Stop) -> io::Result<()> {
         if let [source] = &self.sources[..] {
             return self
-                .look(source, &self.asked, cancel, &mut |event| hand.give(event.step(0)))
+                .look(source, &self.asked, stop, &mut |event| hand.give(event.step(0)))
                 .and_then(|()| hand.give(Step::End));
         }
         // Each thread has one source.
@@ -194,8 +195,8 @@ impl Settings {
         let look = |number: &usize| {
             let mut events = Vec::new();
             let Some(source) = self.sources.get(*number) else { return Ok(events) };
-            self.look(source, &asked, cancel, &mut |event| {
-                cancel.check()?;
+            self.look(source, &asked, stop, &mut |event| {
+                stop.check()?;
                 events.push(event);
                 Ok(())
             })?;
@@ -213,18 +214,18 @@ impl Settings {
         &self,
         source: &Source,
         asked: &Asked,
-        cancel: &Cancel,
+        stop: &Stop,
         take: &mut dyn FnMut(Told) -> io::Result<()>,
     ) -> io::Result<()> {
-        take(Told::Facts(OfSource::of(source, self.sha256, cancel)?))?;
+        take(Told::Facts(OfSource::of(source, self.sha256, stop)?))?;
         if self.sha256 && source.is_url() {
             let text = "SHA-256 not computed: expected a file; download it first";
             let note = Finding::error("network/not-read", &source.name, text).into_note();
             take(Told::Event(Event::Finding(note)))?;
         }
-        let looked = look::look(source, asked, cancel, &mut |event| take(Told::Event(event)));
+        let looked = look::look(source, asked, stop, &mut |event| take(Told::Event(event)));
         if let Err(error) = looked {
-            cancel.check()?;
+            stop.check()?;
             take(Told::Event(Event::Finding(Finding::of_io(&source.name, &error))))?;
         }
         Ok(())
@@ -247,21 +248,22 @@ impl Told {
 }
 
 impl OfSource {
-    fn of(source: &Source, has_hash: bool, cancel: &Cancel) -> io::Result<Self> {
+    fn of(source: &Source, has_hash: bool, stop: &Stop) -> io::Result<Self> {
         let name = source.file_name().and_then(|name| WheelName::parse(&name).ok());
         let package = name.as_ref().map(|name| name.name().to_owned());
         let version = name.as_ref().map(|name| name.version().to_owned());
-        let sha256 = if has_hash { sha256(source, cancel)? } else { None };
+        let sha256 = if has_hash { sha256(source, stop)? } else { None };
         Ok(OfSource { package, version, sha256 })
     }
 }
 
 /// Returns the SHA-256 of a file, in hexadecimal digits; `None` for a directory, and for what cannot be read.
-fn sha256(source: &Source, cancel: &Cancel) -> io::Result<Option<String>> {
-    let Some(mut file) = source.open() else { return Ok(None) };
+fn sha256(source: &Source, stop: &Stop) -> io::Result<Option<String>> {
+    let Some(opened) = source.open() else { return Ok(None) };
+    let mut file = opened.reader();
     let (mut hasher, mut piece) = (Sha256::new(), vec![0; 1 << 18]);
     loop {
-        cancel.check()?;
+        stop.check()?;
         let Ok(count) = file.read(&mut piece) else { return Ok(None) };
         match piece.get(..count) {
             None | Some([]) => break,
@@ -503,7 +505,7 @@ fn schema() -> SchemaRef {
 #[derive(Default)]
 struct Rows {
     count: usize,
-    /// Bytes of their text, of which no column has more.
+    /// Bytes of their text. No column has more.
     bytes: usize,
     before: [StringBuilder; BEFORE.len()],
     stored: UInt64Builder,

@@ -22,7 +22,7 @@ use crate::source;
 use crate::value::of_json;
 use crate::work::finish;
 
-/// What an edit did.
+/// The report of an edit.
 #[pyclass(frozen, module = "offload")]
 #[derive(Debug, Default)]
 pub(crate) struct Report {
@@ -95,7 +95,7 @@ impl Reporter for Collecting {
     }
 
     fn say(&mut self, message: &Message) {
-        let said = Collected { file: None, message: message.clone() };
+        let said = Collected { file: None, code: message.code(), message: message.clone() };
         self.report.findings.push(Finding::of_message(&self.source, said));
     }
 
@@ -199,5 +199,5 @@ pub(crate) fn thin(
     let options =
         Options::strict(Some(output.clone()), (dry_run, ListFormat::default()), &limits(threads)?);
     let settings = Settings { source, output, rule, permits, options };
-    finish(py, move || settings.run())?.map_err(|finding| finding.to_exception(py))
+    finish(py, move |_| settings.run())?.map_err(|finding| finding.to_exception(py))
 }

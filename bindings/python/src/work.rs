@@ -4,16 +4,14 @@ use std::any::Any;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use tool_kit::stop::Stop;
 
 /// As much as a main thread has: files can be nested deeply.
 const STACK: usize = 8 << 20;
@@ -21,23 +19,12 @@ const STACK: usize = 8 << 20;
 /// The time between two looks at signals.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Says whether nobody waits for the work any more.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// Fails if nobody waits any more.
-    pub(crate) fn check(&self) -> io::Result<()> {
-        if self.0.load(Ordering::Relaxed) { Err(io::Error::other("interrupted")) } else { Ok(()) }
-    }
-}
-
-/// The events of work that goes on in a thread. When this is dropped, the work ends at its next event.
+/// The events of work that goes on in a thread. When this is dropped, the work ends at the next byte that it reads.
 #[derive(Debug)]
 pub(crate) struct Events<T> {
     /// Locked by the one thread that waits.
     receiver: Mutex<Receiver<Result<T, String>>>,
-    cancel: Cancel,
+    stop: Stop,
     /// The process that has the thread.
     process: u32,
 }
@@ -68,19 +55,20 @@ impl<T: Send + 'static> Events<T> {
     /// Starts work that hands over events. Some of them wait for the program.
     pub(crate) fn start(
         waiting: usize,
-        work: impl FnOnce(&Hand<T>, &Cancel) + Send + 'static,
+        work: impl FnOnce(&Hand<T>, &Stop) + Send + 'static,
     ) -> io::Result<Self> {
         let (sender, receiver) = sync_channel(waiting);
-        let cancel = Cancel::default();
-        let of_thread = cancel.clone();
+        let stop = Stop::default();
+        let of_thread = stop.clone();
         let all = move || {
             let hand = Hand(sender);
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(&hand, &of_thread))) {
+            let work = || of_thread.during(|| work(&hand, &of_thread));
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
                 let _ = hand.0.send(Err(words(&*panic)));
             }
         };
         thread::Builder::new().name("offload".to_owned()).stack_size(STACK).spawn(all)?;
-        Ok(Events { receiver: Mutex::new(receiver), cancel, process: process::id() })
+        Ok(Events { receiver: Mutex::new(receiver), stop, process: process::id() })
     }
 
     /// Waits for an event, for a while.
@@ -118,17 +106,17 @@ impl<T: Send + 'static> Events<T> {
 
 impl<T> Drop for Events<T> {
     fn drop(&mut self) {
-        self.cancel.0.store(true, Ordering::Relaxed);
+        self.stop.stop();
     }
 }
 
 /// Does something in a thread, and waits for it without the interpreter. A signal ends the wait.
 pub(crate) fn wait_for<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&Cancel) -> T + Send + 'static,
+    work: impl FnOnce(&Stop) -> T + Send + 'static,
 ) -> PyResult<T> {
-    let events = Events::start(1, move |hand, cancel| {
-        let _ = hand.give(work(cancel));
+    let events = Events::start(1, move |hand, stop| {
+        let _ = hand.give(work(stop));
     })?;
     match events.next(py)? {
         Some(done) => Ok(done),
@@ -136,24 +124,23 @@ pub(crate) fn wait_for<T: Send + 'static>(
     }
 }
 
-/// Does something that must not be left undone in a thread, and waits for its end. A signal is raised then.
+/// Does something that writes a file in a thread, and waits for its end. A signal stops it, and is raised once it has ended: by then
+/// the file is complete, or as before. A second signal does not wait for the end.
 pub(crate) fn finish<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce() -> T + Send + 'static,
+    work: impl FnOnce(&Stop) -> T + Send + 'static,
 ) -> PyResult<T> {
-    let events = Events::start(1, move |hand, _| {
-        let _ = hand.give(work());
+    let events = Events::start(1, move |hand, stop| {
+        let _ = hand.give(work(stop));
     })?;
-    let mut raised = None;
-    loop {
-        match events.next(py) {
-            Err(error) if raised.is_none() => raised = Some(error),
-            Err(error) => return Err(error),
-            Ok(_) if raised.is_some() => {
-                return Err(raised.unwrap_or_else(|| crate::fault::internal(&"")));
-            }
-            Ok(Some(done)) => return Ok(done),
-            Ok(None) => return Err(crate::fault::internal(&"no result")),
+    match events.next(py) {
+        Ok(Some(done)) => Ok(done),
+        Ok(None) => Err(crate::fault::internal(&"no result")),
+        Err(error) => {
+            events.stop.stop();
+            // The end, or another signal.
+            let _ = events.next(py)?;
+            Err(error)
         }
     }
 }

@@ -4,6 +4,7 @@ import io
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -11,7 +12,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from conftest import DATA, run_json, zipped
+from conftest import DATA, run_json, tool, zipped
 
 import offload
 
@@ -41,6 +42,10 @@ def test_rows_of_a_directory_are_those_of_the_tool() -> None:
 
 
 def test_attributes_are_the_fields(hip: Path) -> None:
+    none = offload.images(hip, gpu="gfx1031")
+    assert not list(none)
+    (note,) = none.findings
+    assert (note.level, note.code) == ("note", "file/nothing")
     images = list(offload.images(hip, hash=True, kernels=True, needs=True))
     assert [image.target for image in images] == [
         None, "gfx1100", "gfx9-generic", "gfx906:xnack+", "gfx90a:sramecc+:xnack-",
@@ -94,6 +99,49 @@ def test_bytes_and_open_files(hip: Path, tmp_path: Path) -> None:
     assert {image.file for image in offload.images(data)} == {"<bytes>"}
     wheel = zipped(tmp_path / "a.whl", {"x/hip.o": data}).read_bytes()
     assert {image.file for image in offload.images(wheel)} == {"<bytes>:x/hip.o"}
+
+
+COPIES = """
+import io, os, signal, sys
+import offload
+data = open(sys.argv[1], "rb").read()
+images = [offload.images(source) for source in (data, bytearray(data), io.BytesIO(data), open(sys.argv[1], "rb"))]
+assert [len([image.extract() for image in one]) for one in images] == [5] * 4
+os.kill(os.getpid(), getattr(signal, sys.argv[2]))
+signal.pause()
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_a_signal_leaves_no_copies(hip: Path, tmp_path: Path, name: str) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", COPIES, str(hip), name], env=environment, check=False)
+    assert done.returncode == -getattr(signal, name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bytes_are_not_copied(hip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    data = hip.read_bytes()
+    before = sys.getrefcount(data)
+    scan = offload.scan([data] * 100)
+    assert sys.getrefcount(data) == before + 100
+    del scan
+    assert sys.getrefcount(data) == before
+    assert len(list(offload.images(data))) == 5
+    with pytest.raises(OSError, match="TMPDIR"):
+        offload.images(io.BytesIO(data))
+
+
+def test_bytes_that_have_no_neighbours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Kernel packs in the current directory are not those of bytes.
+    split = [tool(), "split", str(DATA / "hip-two-units.so"), "--group", "g", "-o", str(tmp_path)]
+    subprocess.run(split, check=True, capture_output=True)
+    monkeypatch.chdir(tmp_path)
+    library = tmp_path / "hip-two-units.so"
+    assert offload.match(library, "gfx1100").verdict == "yes"
+    answer = offload.match(library.read_bytes(), "gfx1100")
+    assert answer.verdict == "unknown" and answer.reason
 
 
 def test_errors_have_classes_and_places(hip: Path, tmp_path: Path) -> None:
@@ -241,6 +289,43 @@ def test_ctrl_c_interrupts(tmp_path: Path, hip: Path) -> None:
             for _ in offload.images(wheel, hash=True, kernels=True, threads=1):
                 pass
     timer.join()
+
+
+def working_threads() -> int:
+    """Returns the number of threads that work for the module."""
+    tasks = Path("/proc/self/task").iterdir()
+    return sum((task / "comm").read_text().strip() == "offload" for task in tasks)
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_ctrl_c_stops_an_edit(tmp_path: Path, signals: int) -> None:
+    data = (DATA / "hip-ccob-v3.o").read_bytes()
+    wheel = zipped(tmp_path / "a.whl", {f"x/{n}.o": data for n in range(4000)})
+    small = tmp_path / "new" / "small.whl"
+    small.parent.mkdir()
+    small.write_bytes(b"old")
+
+    def interrupt() -> None:
+        for _ in range(signals):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.02)
+
+    timer = threading.Timer(0.3, interrupt)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        try:
+            while True:
+                offload.thin(wheel, small, keep=["gfx1100"], threads=2)
+        finally:
+            # A second signal comes in here at the latest.
+            timer.join()
+    for _ in range(500):
+        if working_threads() == 0:
+            break
+        time.sleep(0.01)
+    assert working_threads() == 0
+    assert [path.name for path in small.parent.iterdir()] == ["small.whl"]
+    assert small.read_bytes() == b"old"
 
 
 def test_other_threads_run_meanwhile(tmp_path: Path) -> None:

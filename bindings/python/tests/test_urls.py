@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from conftest import DATA, zipped
+from conftest import DATA, tool, zipped
 
 import offload
 
@@ -98,7 +99,7 @@ def test_images_are_those_of_the_file(server: Server, wheel: Path, hip: Path, ha
         assert [image.kernel_count for image in images] == [image.kernel_count for image in local]
         assert images[0].file.startswith(server.name(name)) and "secret" not in repr(images)
         (cost,) = [one for one in found.findings if one.message.startswith("read ")]
-        assert cost.level == "note" and cost.file == server.name(name) and "request" in cost.message
+        assert cost.level == "note" and cost.code == "network/cost" and cost.file == server.name(name) and "request" in cost.message
         assert ("the server has no ranges" in cost.message) != has_ranges
         assert not any("secret" in repr(one) for one in found.findings)
         assert images[-1].extract() == local[-1].extract()
@@ -128,6 +129,13 @@ def test_match(server: Server, wheel: Path) -> None:
         assert [one.file for one in answer.verdicts] == [server.name(wheel.name)]
         assert any(one.code == "network/not-read" for one in answer.findings)
         assert not any("secret" in str(row) for row in answer.containers)
+
+
+def test_kernel_packs_that_were_not_looked_for_are_unknown(server: Server) -> None:
+    split = [tool(), "split", str(DATA / "hip-two-units.so"), "--group", "g", "-o", str(server.directory)]
+    subprocess.run(split, check=True, capture_output=True)
+    answer = offload.match(server.url("hip-two-units.so"), "gfx1100")
+    assert answer.verdict == "unknown" and "not looked for" in answer.reason
 
 
 def test_scan(server: Server, wheel: Path, hip: Path) -> None:

@@ -112,7 +112,7 @@ pub extern "C" fn open(size: f64) -> usize {
     })
 }
 
-/// Answers whether the file serves the GPU that the text names.
+/// Answers whether the file has code for the GPU that the text names.
 #[unsafe(no_mangle)]
 pub extern "C" fn judge() -> usize {
     answer(|state, gpu| Ok(state.dropped.judge(gpu)))

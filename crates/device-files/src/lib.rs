@@ -6,6 +6,7 @@
 //! |---|---|
 //! | the images | [`list`], [`Listing`] |
 //! | the bytes of an image | [`copy_image`] |
+//! | the bytes of many images, from one pass | [`copy_images`], [`ImageVisitor`] |
 //! | the kernels, with their resources | [`kernels`], [`Kernels`] |
 //! | the GPUs that it has code for, and why others get none | [`judge`], [`Verdicts`] |
 //! | both, from one walk, for any number of GPUs | [`survey`], [`Survey`] |
@@ -56,7 +57,7 @@ mod verdicts;
 
 pub use fault::{Fault, finding_code};
 pub use files::{DeviceFile, FileVisitor, each_file};
-pub use images::{FileRow, ImageRow, Listing, copy_image};
+pub use images::{FileRow, ImageRow, ImageVisitor, Listing, copy_image, copy_images};
 pub use kernels::{KernelRow, Kernels, kernels};
 pub use members::{HEAD, Reading, complete, is_looked_into, not_read};
 pub use options::Options;

@@ -7,10 +7,14 @@
     reason = "a test fails by panicking"
 )]
 
-use std::io::{self, Cursor, ErrorKind};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
+use std::rc::Rc;
 
 use device_files::{
-    DeviceFile, Fault, FileVisitor, Options, copy_image, each_file, judge, kernels, list,
+    DeviceFile, Fault, FileVisitor, ImageRow, ImageVisitor, Options, copy_image, copy_images,
+    each_file, judge, kernels, list,
 };
 use device_select::Device;
 use samples::bundle::{GFX1100, HOST, bundle};
@@ -295,6 +299,127 @@ fn an_image_that_is_not_there_is_an_error() {
             error.kind() == ErrorKind::NotFound && error.to_string().starts_with(text),
             "{error}"
         );
+    }
+}
+
+/// Collects the bytes of images, all of them or those of one row.
+#[derive(Default)]
+struct Taken {
+    only: Option<usize>,
+    rows: BTreeMap<usize, Vec<u8>>,
+    asked: Vec<(String, usize)>,
+}
+
+impl ImageVisitor for Taken {
+    fn wants(&mut self, row: usize, image: &ImageRow) -> bool {
+        assert_eq!(row, self.asked.len());
+        self.asked.push((image.member.clone(), image.image.index()));
+        self.only.is_none_or(|only| only == row)
+    }
+
+    fn bytes(&mut self, row: usize, bytes: &[u8]) -> io::Result<()> {
+        self.rows.entry(row).or_default().extend(bytes);
+        Ok(())
+    }
+}
+
+#[test]
+fn bytes_of_all_images_come_in_one_pass() {
+    let options = Options::default();
+    let compressed = tar(&[("a.o", &example("hip-ccob-v3.o")), ("b.o", &hip())]);
+    for package in packages().into_iter().map(|one| one.0).chain([gzip(&compressed)]) {
+        let listing = list(Cursor::new(&package), &options).unwrap();
+        let mut taken = Taken::default();
+        copy_images(Cursor::new(&package), &options, &mut taken).unwrap();
+        let rows = listing.images.iter().map(|row| (row.member.clone(), row.image.index()));
+        assert!(rows.eq(taken.asked.iter().cloned()));
+        for (number, row) in listing.images.iter().enumerate() {
+            let (mut bytes, place) = (Vec::new(), (&*row.member, row.image.index()));
+            copy_image(Cursor::new(&package), &options, place, &mut bytes).unwrap();
+            assert!(taken.rows.get(&number).map_or(&[][..], |bytes| bytes) == bytes);
+            assert_eq!(bytes.len() as u64, row.image.size());
+        }
+        let mut one = Taken { only: Some(listing.images.len() - 1), ..Taken::default() };
+        copy_images(Cursor::new(&package), &options, &mut one).unwrap();
+        assert!(one.rows.into_iter().eq(taken.rows.into_iter().next_back()));
+    }
+}
+
+#[test]
+fn members_of_one_name_are_apart() {
+    let bundles = [b'x', b'y'].map(|code| bundle(&[(HOST, b""), (GFX1100, &[code; 9])], 1));
+    let package = tar(&[("a.hipfb", &bundles[0]), ("a.hipfb", &bundles[1])]);
+    let mut taken = Taken::default();
+    copy_images(Cursor::new(&package), &Options::default(), &mut taken).unwrap();
+    let places = [0, 1, 0, 1].map(|index| ("a.hipfb".to_owned(), index));
+    assert_eq!(taken.asked, places);
+    assert_eq!(taken.rows, BTreeMap::from([(1, vec![b'x'; 9]), (3, vec![b'y'; 9])]));
+}
+
+#[test]
+fn an_image_of_a_damaged_bundle_is_an_error() {
+    let mut damaged = example("hip-ccob-v3.hipfb");
+    // The hash, which no listing of tables compares.
+    damaged[24] ^= 0xff;
+    let package = tar(&[("a.o", &hip()), ("b.hipfb", &damaged)]);
+    let rows = list(Cursor::new(&package), &Options::default()).unwrap().images.len();
+    let mut taken = Taken::default();
+    let error = copy_images(Cursor::new(&package), &Options::default(), &mut taken).unwrap_err();
+    assert!(error.kind() == ErrorKind::InvalidData, "{error}");
+    assert!(error.to_string().starts_with("b.hipfb: image 0: "), "{error}");
+    assert!(rows > 5 && taken.asked.len() == rows);
+    assert!(taken.rows.keys().all(|row| *row < 5));
+}
+
+/// A reader that counts the bytes that are read.
+#[derive(Clone)]
+struct Counted<'f>(Cursor<&'f [u8]>, Rc<Cell<u64>>);
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(buf)?;
+        self.1.set(self.1.get() + read as u64);
+        Ok(read)
+    }
+}
+
+impl Seek for Counted<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+#[test]
+fn a_package_is_read_only_up_to_the_image() {
+    // Bytes that cannot be compressed follow the object.
+    let mut hip = hip();
+    let mut state = 1_u32;
+    hip.extend((0..100_000).map(|_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state.to_be_bytes()[0]
+    }));
+    let names: Vec<String> = (0..8).map(|n| format!("{n}.o")).collect();
+    let members: Vec<_> = names.iter().map(|name| (&**name, &*hip)).collect();
+    let zipped = zip(&wheel(&members), &Around::default());
+    for package in [zipped, gzip(&tar(&members))] {
+        let cost = |work: &dyn Fn(Counted<'_>)| {
+            let count = Rc::new(Cell::new(0));
+            work(Counted(Cursor::new(&package), Rc::clone(&count)));
+            count.get()
+        };
+        let one = |member: &str| {
+            cost(&|reader| {
+                copy_image(reader, &Options::default(), (member, 1), &mut io::sink()).unwrap();
+            })
+        };
+        let listing = cost(&|reader| drop(list(reader, &Options::default()).unwrap()));
+        let all = cost(&|reader| {
+            let mut taken = Taken::default();
+            copy_images(reader, &Options::default(), &mut taken).unwrap();
+            assert_eq!(taken.rows.len(), 32);
+        });
+        assert!(all <= listing + listing / 4, "{all} {listing}");
+        assert!(one("0.o") < listing / 2, "{} {listing}", one("0.o"));
     }
 }
 

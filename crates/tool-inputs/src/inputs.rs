@@ -20,7 +20,7 @@ use file::{Origin, Root};
 use tool_kit::budget::Budget;
 use tool_kit::directory::Held;
 use tool_kit::looked::{Looked, Seen, Tally};
-use tool_kit::opened::{MaxInput, Opened};
+use tool_kit::opened::{Contents, MaxInput, Opened};
 use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::store::Keep;
@@ -82,6 +82,13 @@ impl Inputs {
         let mut variants = std::mem::take(&mut *variants);
         variants.sort_by(|one, other| one.name.cmp(&other.name));
         variants
+    }
+
+    /// Returns a file that a program holds, or one member of the package that it is. Messages call it `name`.
+    pub fn of_program(name: &str, member: Option<&str>, contents: Contents) -> Self {
+        let origin = Origin::Program(contents, member.map(str::to_owned));
+        let files = vec![Input::without_path(Path::new(name), origin)];
+        Inputs { files, ..Inputs::find(&[]) }
     }
 
     /// Returns the cost so far of files on servers; `None` if no server answered.
@@ -361,7 +368,8 @@ fn note_cost(looked: &mut Looked, file: &Input) {
     let Some(note) = file.server().and_then(Online::take_note) else { return };
     let (cost, left_out) = (note.cost, note.left_out);
     let between = if left_out.is_empty() { "" } else { "; " };
-    report::note_about(&file.name, &format_args!("{cost}{between}{left_out}"));
+    let note = format_args!("{cost}{between}{left_out}");
+    report::note_with_code(&file.name, "network/cost", &note);
     if !left_out.is_empty() {
         looked.left_out(&file.name, left_out);
     }

@@ -42,6 +42,7 @@ pub mod searched;
 pub mod special;
 pub mod stamp;
 pub mod standard;
+pub mod stop;
 pub mod store;
 pub mod style;
 pub mod table;

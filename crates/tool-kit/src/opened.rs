@@ -5,6 +5,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, IsTerminal, Read, Seek, Write};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::directory::Held;
 use crate::permissions::NewPermissions;
@@ -12,6 +13,7 @@ use crate::positioned::Positioned;
 use crate::remote::{Remote, is_url};
 use crate::special::{is_device, is_null, is_null_device, require_regular};
 use crate::stamp::Stamp;
+use crate::stop::Stop;
 use crate::{scratch, standard, style};
 
 /// The first bytes of a file that are read at once: all of a small one.
@@ -29,10 +31,34 @@ pub struct Opened {
     has_path: bool,
     /// A file on a server: `file` is empty.
     remote: Option<Remote>,
-    /// `true` if packages are looked into, although it is a copy.
-    is_whole: bool,
+    /// The bytes, if a program holds them: `file` is empty.
+    bytes: Option<SharedBytes>,
+    /// `true` unless it is a copy of a pipe, in which nobody looks for a package.
+    may_be_package: bool,
     /// Its first bytes.
     head: Vec<u8>,
+    stop: Stop,
+}
+
+/// Bytes in memory that a program holds.
+pub type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// A file without a path, which a program holds.
+#[derive(Clone)]
+pub enum Contents {
+    /// Bytes in memory, which are not copied.
+    Bytes(SharedBytes),
+    /// An open file, such as one that has no name.
+    File(Arc<File>),
+}
+
+impl fmt::Debug for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Contents::Bytes(bytes) => write!(f, "Bytes({})", (**bytes).as_ref().len()),
+            Contents::File(file) => write!(f, "File({file:?})"),
+        }
+    }
 }
 
 impl fmt::Debug for Opened {
@@ -110,20 +136,31 @@ impl Opened {
 
     /// Takes a file on a server with ranges. Only [`reader`](Self::reader) and [`part`](Self::part) have its bytes.
     pub fn of_remote(remote: Remote) -> io::Result<Self> {
-        let file = scratch::in_memory(COPY)?;
-        let metadata = file.metadata()?;
-        Opened { remote: Some(remote), ..Opened::unread(file, metadata, false) }.with_head()
+        let empty = Opened::empty()?;
+        Opened { remote: Some(remote), may_be_package: true, ..empty }.with_head()
+    }
+
+    /// Takes a file that a program holds. Only [`reader`](Self::reader) and [`part`](Self::part) have its bytes.
+    pub fn of_contents(contents: &Contents) -> io::Result<Self> {
+        let opened = match contents {
+            Contents::Bytes(bytes) => Opened { bytes: Some(Arc::clone(bytes)), ..Opened::empty()? },
+            Contents::File(file) => {
+                let metadata = file.metadata()?;
+                Opened::unread(file.try_clone()?, metadata, false)
+            }
+        };
+        Opened { may_be_package: true, ..opened }.with_head()
     }
 
     /// Copies a file from a server without ranges.
     pub fn of_server(from: &mut impl Read, max: MaxInput) -> io::Result<Self> {
-        Ok(Opened { is_whole: true, ..Opened::copy(spool(from, max)?)? })
+        Ok(Opened { may_be_package: true, ..Opened::copy(spool(from, max)?)? })
     }
 
     /// Takes the contents of the file, decompressed, in a temporary file.
     pub fn decompressed(&self, contents: File) -> io::Result<Self> {
-        let permissions = self.permissions;
-        Ok(Opened { is_whole: self.may_be_package(), permissions, ..Opened::copy(contents)? })
+        let (permissions, may_be_package) = (self.permissions, self.may_be_package);
+        Ok(Opened { may_be_package, permissions, ..Opened::copy(contents)? })
     }
 
     fn file(file: File, metadata: Metadata, has_path: bool) -> io::Result<Self> {
@@ -136,9 +173,17 @@ impl Opened {
         Opened::unread(file, metadata, false).with_head()
     }
 
+    /// Returns an empty file, in place of bytes that lie elsewhere.
+    fn empty() -> io::Result<Self> {
+        let file = scratch::in_memory(COPY)?;
+        let metadata = file.metadata()?;
+        Ok(Opened::unread(file, metadata, false))
+    }
+
     fn unread(file: File, metadata: Metadata, has_path: bool) -> Self {
-        let (permissions, head) = (NewPermissions::PLAIN, Vec::new());
-        Opened { file, metadata, permissions, has_path, remote: None, is_whole: false, head }
+        let (permissions, head, stop) = (NewPermissions::PLAIN, Vec::new(), Stop::of_thread());
+        let (remote, bytes, may_be_package) = (None, None, has_path);
+        Opened { file, metadata, permissions, has_path, remote, bytes, may_be_package, head, stop }
     }
 
     fn with_head(mut self) -> io::Result<Self> {
@@ -157,16 +202,22 @@ impl Opened {
 
     /// Returns a reader of a part of the file.
     pub fn part(&self, range: &Range<u64>) -> Positioned<'_> {
-        match &self.remote {
-            Some(remote) => Positioned::of_ranges(&remote.ranges, range),
-            None => Positioned::of_range(&self.file, range),
-        }
+        let part = match (&self.remote, &self.bytes) {
+            (Some(remote), _) => Positioned::of_ranges(&remote.ranges, range),
+            (None, Some(bytes)) => Positioned::of_bytes(within((**bytes).as_ref(), range)),
+            (None, None) => Positioned::of_range(&self.file, range),
+        };
+        part.until(&self.stop)
     }
 
     /// Returns the length of the file in bytes.
     #[allow(clippy::len_without_is_empty, reason = "the length of a file, as `Metadata` has it")]
     pub fn len(&self) -> u64 {
-        self.remote.as_ref().map_or(self.metadata.len(), |remote| remote.ranges.len())
+        match (&self.remote, &self.bytes) {
+            (Some(remote), _) => remote.ranges.len(),
+            (None, Some(bytes)) => (**bytes).as_ref().len() as u64,
+            (None, None) => self.metadata.len(),
+        }
     }
 
     /// Returns the file on a server with ranges; `None` for another one.
@@ -201,13 +252,19 @@ impl Opened {
 
     /// Returns whether packages are looked into: copies of pipes are not.
     pub fn may_be_package(&self) -> bool {
-        self.has_path || self.is_whole || self.remote.is_some()
+        self.may_be_package
     }
 
     /// Returns whether the path can open the same file again, so that it need not stay open.
     pub fn has_path(&self) -> bool {
         self.has_path
     }
+}
+
+/// Returns a range of bytes; no bytes for one that ends after them.
+fn within<'b>(bytes: &'b [u8], range: &Range<u64>) -> &'b [u8] {
+    let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    bytes.get(place(range.start)..place(range.end)).unwrap_or_default()
 }
 
 /// Opens standard input: itself if it is a file at its start, else a copy of the rest.

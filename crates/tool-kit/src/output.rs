@@ -23,6 +23,7 @@ use crate::permissions::{NewPermissions, Permissions};
 use crate::positioned::reopen;
 use crate::report::reason;
 use crate::stamp::Stamp;
+use crate::stop::Stop;
 use crate::temporary::{self, Temporary};
 use crate::{scratch, special, standard};
 
@@ -445,9 +446,10 @@ impl Outputs {
     /// Gives all files their names, one after the other, replacing older files. Signals that end the process wait,
     /// except SIGKILL.
     ///
-    /// Most errors come earlier. Two come here: a file may not be replaced, such as one of another user in `/tmp`, or it
+    /// Most errors come earlier. Three come here: the work is [stopped](Stop), a file may not be replaced, such as one of another user in `/tmp`, or it
     /// was changed meanwhile. Then nothing new appears, but other files may be replaced by then.
     pub fn commit(mut self) -> io::Result<()> {
+        Stop::of_thread().check()?;
         // Replace existing files first: creating new ones does not fail.
         let mut files: Vec<_> = std::mem::take(&mut self.files).into_iter().collect();
         files.sort_by_key(|(_, output)| output.is_new);

@@ -10,6 +10,7 @@ use byte_parts::Bounds;
 
 use crate::positioned::Positioned;
 use crate::report::Collection;
+use crate::stop::Stop;
 
 /// The option that says how many threads may work, shared by the commands. LLVM's tools have no such option: their
 /// replacements use one thread for each core.
@@ -134,8 +135,8 @@ pub fn in_order<'t, T: Sync, R: Send, E>(
 ) -> Result<(), E> {
     let bounds = Bounds::new(threads).with_stack_size(STACK);
     let jobs = things.iter().map(|thing| (thing, 0));
-    let collection = Collection::of_thread();
-    let work = |thing| collection.during(|| work(thing));
+    let (collection, stop) = (Collection::of_thread(), Stop::of_thread());
+    let work = |thing| stop.during(|| collection.during(|| work(thing)));
     thread::scope(|scope| {
         let results = byte_parts::in_order(scope, bounds, jobs, || &work);
         things.iter().zip(results).try_for_each(|(thing, result)| take(thing, result))

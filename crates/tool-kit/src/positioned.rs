@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use byte_parts::{Ranges, seek_position};
 
+use crate::stop::Stop;
+
 /// Bytes of files that were read by now.
 static READ: AtomicU64 = AtomicU64::new(0);
 
@@ -69,6 +71,8 @@ pub struct Positioned<'f> {
     /// The size of the file, if it is known.
     len: Option<u64>,
     position: u64,
+    /// The flag after which nothing can be read.
+    stop: Option<&'f Stop>,
 }
 
 impl fmt::Debug for Positioned<'_> {
@@ -91,7 +95,8 @@ impl<'f> Positioned<'f> {
     /// Creates the start of bytes in memory.
     pub fn of_bytes(head: &'f [u8]) -> Self {
         let len = Some(head.len() as u64);
-        Positioned { file: None, ranges: None, start: 0, holes: None, head, len, position: 0 }
+        let (file, ranges, holes, stop) = (None, None, None, None);
+        Positioned { file, ranges, start: 0, holes, head, len, position: 0, stop }
     }
 
     /// Creates the start of a part of a file.
@@ -115,6 +120,11 @@ impl<'f> Positioned<'f> {
         Positioned { head, ..self }
     }
 
+    /// Adds a flag after which nothing can be read.
+    pub(crate) fn until(self, stop: &'f Stop) -> Self {
+        Positioned { stop: Some(stop), ..self }
+    }
+
     /// Creates the start of the first `len` bytes of a file, where some are missing.
     pub fn with_holes(file: &'f File, len: u64, holes: &'f Holes) -> Self {
         Positioned { holes: Some(holes), len: Some(len), ..Positioned::new(file) }
@@ -129,6 +139,7 @@ impl<'f> Positioned<'f> {
 
 impl Read for Positioned<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.stop.map_or(Ok(()), Stop::check)?;
         let start = usize::try_from(self.position).ok();
         if let Some(known) =
             start.and_then(|start| self.head.get(start..)).filter(|k| !k.is_empty())

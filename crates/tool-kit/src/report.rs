@@ -36,6 +36,14 @@ impl Message {
             Message::Note(text) => note(text),
         }
     }
+
+    /// Returns the code of the finding that the message is, unless it has a code of its own.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Message::Error(_) => "file/error",
+            Message::Warning(_) | Message::Note(_) => "file/note",
+        }
+    }
 }
 
 /// A message that was collected, and the file that it is about.
@@ -43,6 +51,8 @@ impl Message {
 pub struct Collected {
     /// The file that it is about, which the message does not name. A message without one may name files in its text.
     pub file: Option<String>,
+    /// The code of the finding that it is.
+    pub code: &'static str,
     /// The message.
     pub message: Message,
 }
@@ -77,7 +87,19 @@ impl Collection {
 
     /// Takes a message; returns whether it is collected.
     fn takes(file: Option<&str>, message: impl FnOnce() -> Message) -> bool {
-        let collected = || Collected { file: file.map(str::to_owned), message: message() };
+        Collection::takes_finding(file, None, message)
+    }
+
+    /// Takes a message that may have a code of its own; returns whether it is collected.
+    fn takes_finding(
+        file: Option<&str>,
+        code: Option<&'static str>,
+        message: impl FnOnce() -> Message,
+    ) -> bool {
+        let collected = || {
+            let (file, message) = (file.map(str::to_owned), message());
+            Collected { file, code: code.unwrap_or(message.code()), message }
+        };
         COLLECTION.with_borrow(|Collection(messages)| {
             messages.as_ref().map(|messages| lock(messages).push(collected())).is_some()
         })
@@ -129,6 +151,13 @@ pub fn note(message: &dyn Display) {
 /// Prints a note of `offload` about a file.
 pub fn note_about(file: &str, message: &dyn Display) {
     if !Collection::takes(Some(file), || Message::Note(message.to_string())) {
+        note(&format_args!("{file}: {message}"));
+    }
+}
+
+/// Prints a note of `offload` about a file, which is a finding with this code where messages are collected.
+pub fn note_with_code(file: &str, code: &'static str, message: &dyn Display) {
+    if !Collection::takes_finding(Some(file), Some(code), || Message::Note(message.to_string())) {
         note(&format_args!("{file}: {message}"));
     }
 }
@@ -254,14 +283,18 @@ mod tests {
                     .unwrap();
                 error_about("odd: name", &"a: b");
                 error(&"wrong");
+                note_with_code("x", "network/cost", &"read");
             });
-            assert_eq!(messages.len(), 42);
-            let of =
-                |file: Option<&str>, message| Collected { file: file.map(str::to_owned), message };
-            assert!(messages.contains(&of(None, Message::Note("7".to_owned()))));
+            assert_eq!(messages.len(), 43);
+            let of = |file: Option<&str>, code, message| {
+                let file = file.map(str::to_owned);
+                Collected { file, code, message }
+            };
+            assert!(messages.contains(&of(None, "file/note", Message::Note("7".to_owned()))));
             let last = [
-                of(Some("odd: name"), Message::Error("a: b".to_owned())),
-                of(None, Message::Error("wrong".to_owned())),
+                of(Some("odd: name"), "file/error", Message::Error("a: b".to_owned())),
+                of(None, "file/error", Message::Error("wrong".to_owned())),
+                of(Some("x"), "network/cost", Message::Note("read".to_owned())),
             ];
             assert_eq!(messages.get(40..), Some(&last[..]));
             assert!(!is_collected());

@@ -15,6 +15,7 @@ use crate::opened::Opened;
 use crate::positioned::{Holes, Positioned};
 use crate::remote::Remote;
 use crate::scratch;
+use crate::stop::Stop;
 
 /// Bytes that are read at a time.
 const CHUNK: usize = 1 << 20;
@@ -75,6 +76,7 @@ impl fmt::Debug for Keep<'_> {
 pub struct Store {
     bytes: Bytes,
     holes: Holes,
+    stop: Stop,
 }
 
 #[derive(Debug)]
@@ -90,7 +92,7 @@ enum Bytes {
 impl Store {
     /// Returns a member that lies in the file of a package as it is.
     pub fn within(file: Arc<Opened>, place: Range<u64>) -> Self {
-        Store { bytes: Bytes::Within(file, place), holes: Holes::default() }
+        Store::new(Bytes::Within(file, place), Holes::default())
     }
 
     /// Reads a member to its end. `head` is its start, which was read already.
@@ -109,7 +111,7 @@ impl Store {
         contents.by_ref().take(CHUNK as u64).read_to_end(&mut chunk)?;
         if chunk.len() < CHUNK && !matches!(keep, Keep::File) {
             hold(held, chunk.len() as u64)?;
-            return Ok(Store { bytes: Bytes::Memory(chunk), holes: Holes::default() });
+            return Ok(Store::new(Bytes::Memory(chunk), Holes::default()));
         }
         let spare = if matches!(keep, Keep::File) { None } else { held.take_spare() };
         let file = spare.map_or_else(|| scratch::in_memory(MEMBER), Ok)?;
@@ -150,16 +152,21 @@ impl Store {
         if kept.file.metadata()?.len() < at || matches!(keep, Keep::File) {
             kept.file.set_len(at)?;
         }
-        let holes = Holes::new(holes);
-        Ok(Store { bytes: Bytes::File(kept.file, at), holes })
+        Ok(Store::new(Bytes::File(kept.file, at), Holes::new(holes)))
+    }
+
+    fn new(bytes: Bytes, holes: Holes) -> Self {
+        Store { bytes, holes, stop: Stop::of_thread() }
     }
 
     /// Returns a reader of the member. It fails for bytes that were not kept.
     pub fn reader(&self) -> Positioned<'_> {
         match &self.bytes {
             Bytes::Within(opened, range) => opened.part(range),
-            Bytes::Memory(bytes) => Positioned::of_bytes(bytes),
-            Bytes::File(file, size) => Positioned::with_holes(file, *size, &self.holes),
+            Bytes::Memory(bytes) => Positioned::of_bytes(bytes).until(&self.stop),
+            Bytes::File(file, size) => {
+                Positioned::with_holes(file, *size, &self.holes).until(&self.stop)
+            }
         }
     }
 

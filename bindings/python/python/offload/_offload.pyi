@@ -189,7 +189,7 @@ class Answer:
         """The answers of ``offload match --json``: one for each container, with all its images."""
     @property
     def findings(self) -> list[Finding]:
-        """What is wrong with files, and doubts about the GPU: a processor that is not known is a warning, ``targets/unknown``."""
+        """Faults of files, and doubts about the GPU: a processor that is not known is a warning, ``targets/unknown``."""
     @property
     def ok(self) -> bool:
         """``True`` if all files were read: nothing failed, and none is of a format that is not read."""
@@ -324,7 +324,8 @@ def thin(
 ) -> Report:
     """Write a file without the code for other GPUs. The options are those of ``offload thin``.
 
-    The output appears when it is complete. Ctrl-C is raised when the edit is over.
+    The output appears when it is complete. Ctrl-C stops the edit: the output stays as it was, and nothing else is left. The exception comes
+    once the edit has ended; a second Ctrl-C does not wait for that.
 
     Args:
         source: A library, a program, a wheel or another package.
@@ -364,7 +365,7 @@ def scan(
     Columns: ``source``, ``package``, ``version`` (of the names of wheels), ``file_sha256``, ``member``, ``container``,
     ``place``, ``kind``, ``vendor``, ``target``, ``format``, ``compression``, ``stored`` (bytes, estimated where code is
     compressed together), ``size`` (bytes), ``image_hash``, ``kernels`` (their number), ``needs`` (a list of texts),
-    ``error``. What was not asked for is null. Nothing is lost: each error, and each file of a format that is not read, is a row
+    ``error``. Columns that were not asked for are null. Nothing is lost: each error, and each file of a format that is not read, is a row
     with ``source``, ``member`` and ``error``, and `Scan.results` has all sources that are done.
 
     Args:

@@ -3,7 +3,7 @@
 const byId = (id) => document.getElementById(id);
 /** The most GPUs, containers and faults that are shown. */
 const MOST = 200;
-/** What was answered last, for programs that test the page. */
+/** The last answers, for programs that test the page. */
 const last = {};
 let [worker, file, isBusy, wanted] = [null, null, false, null];
 
@@ -18,6 +18,11 @@ function make(name, text, attributes = {}) {
 /** Shows characters that are not seen, or that turn a text around, as numbers. */
 function shown(text) {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+}
+
+/** Shortens digests, which name the layers of images. */
+function short(text) {
+  return shown(text).replace(/\b([0-9a-f]{12})[0-9a-f]{20,}\b/g, "$1…");
 }
 
 function size(bytes) {
@@ -128,7 +133,7 @@ function showListing({ images, files, targets, findings, is_package: isPackage }
   });
   if (targets.length > MOST) chips.push(make("li", `and ${targets.length - MOST} more`, { class: "more" }));
   byId("served").replaceChildren(...chips);
-  const faults = findings.map(({ level, member, message }) => make("li", `${level}: ${member === "" ? "" : `${shown(member)}: `}${shown(message)}`));
+  const faults = findings.map(({ level, member, message }) => make("li", `${level}: ${member === "" ? "" : `${short(member)}: `}${short(message)}`));
   byId("faults").hidden = faults.length === 0;
   byId("faults").open = faults.length > 0 && faults.length < 4;
   byId("faults").querySelector("summary").textContent = `${count(faults.length, "finding")} about this file`;
@@ -158,31 +163,36 @@ function showVerdict({ error, near, gpu, doubt, advice, verdicts, answers }) {
   const [verdict] = verdicts;
   const words = { yes: "Yes", no: "No", partly: "In part", unknown: "Unknown" };
   const parts = [make("p", "", { class: `say ${verdict.answer}` })];
-  parts[0].append(make("strong", `${words[verdict.answer]}, ${gpu}: `), shown(`the file ${verdict.message}.`));
+  parts[0].append(make("strong", `${words[verdict.answer]}, ${gpu}: `), short(`the file ${verdict.message}.`));
   if (doubt !== null) parts.push(make("p", shown(doubt), { class: "hint" }));
   if (verdict.answer === "no" && advice !== null) parts.push(make("p", `Install a build for ${gpu}, or build with ${advice}`, { class: "hint" }));
   if (answers.length > 0) parts.push(table(answers));
   byId("verdict").replaceChildren(...parts);
 }
 
+/** Makes a table with a heading for each container, and a row for each image in it: the ones that this GPU gets come first. */
 function table(answers) {
   const place = make("table", "");
   place.append(make("caption", "Each container, and what this GPU gets from it", { class: "hidden" }));
   const head = place.createTHead().insertRow();
-  for (const name of ["Container", "Image", "For this GPU"]) head.append(make("th", name, { scope: "col" }));
-  const body = place.createTBody();
+  for (const name of ["Image", "For this GPU"]) head.append(make("th", name, { scope: "col" }));
   let rows = 0;
   for (const { member, path, images } of answers) {
-    for (const image of images) {
-      rows += 1;
-      if (rows > MOST) continue;
+    const left = Math.max(0, MOST - rows);
+    rows += images.length;
+    if (left === 0 || images.length === 0) continue;
+    const body = place.createTBody();
+    const where = [member, ...path].filter((step) => step !== "");
+    body.insertRow().append(make("th", where.map(short).join(" › "), { scope: "rowgroup", colspan: 2, title: where.map(shown).join(" › ") }));
+    const isGiven = (image) => image.given !== "no";
+    for (const image of [...images.filter(isGiven), ...images.filter((image) => !isGiven(image))].slice(0, left)) {
       const row = body.insertRow();
-      const where = [member, ...path].filter((step) => step !== "").map(shown).join(" › ");
-      const given = image.given === "no" ? image.reason : `${image.given}${image.condition === null ? "" : `: if ${image.condition}`}`;
-      for (const text of [where, shown(image.target ?? image.kind ?? "-"), shown(given)]) row.append(make("td", text));
+      if (isGiven(image)) row.className = "given";
+      const given = isGiven(image) ? `${image.given}${image.condition === null ? "" : `: if ${image.condition}`}` : image.reason;
+      for (const text of [image.target ?? image.kind ?? "-", given]) row.append(make("td", shown(text)));
     }
   }
-  if (rows > MOST) body.insertRow().append(make("td", `and ${(rows - MOST).toLocaleString("en")} more images`, { colspan: 3 }));
+  if (rows > MOST) place.createTBody().insertRow().append(make("td", `and ${(rows - MOST).toLocaleString("en")} more images`, { colspan: 2 }));
   const around = make("div", "", { class: "table", tabindex: 0, role: "region", "aria-label": "Containers" });
   around.append(place);
   return around;

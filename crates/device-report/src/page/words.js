@@ -11,7 +11,7 @@ const KINDS = {
   "host-debug": "debug information of the host", "host-headers": "headers of the host file", "padding": "padding",
   "host-other": "other bytes of the host", "not-understood": "not understood",
   "other-members": "other files of the package", "package-overhead": "headers of the package",
-  "package": "the package, compressed as a whole",
+  "package": "the package as a whole",
 };
 
 /** What the sum of smaller rows consists of, by the type of the row around it. */

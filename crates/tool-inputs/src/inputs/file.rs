@@ -19,7 +19,7 @@ use crate::package::Package;
 use crate::split_library::{Host, read_tables};
 use tool_kit::directory::Held;
 use tool_kit::looked::Seen;
-use tool_kit::opened::{MaxInput, Opened};
+use tool_kit::opened::{Contents, MaxInput, Opened};
 use tool_kit::output::Name;
 use tool_kit::parallel::Threads;
 use tool_kit::positioned::Positioned;
@@ -64,6 +64,8 @@ pub(super) enum Origin {
     Path { member: Option<String> },
     /// A server, and the one member of the package that is meant; the path is for messages.
     Server(Arc<Online>, Option<String>),
+    /// A program that holds it, and the one member of the package that is meant; the path is for messages.
+    Program(Contents, Option<String>),
     /// A directory that is held, and the path below it.
     Below(Arc<Root>, PathBuf),
     /// A directory with container images.
@@ -147,10 +149,14 @@ impl Input {
         online: Arc<Online>,
         member: Option<String>,
     ) -> Self {
-        let file = Input::named(path);
-        let name = member.as_ref().map(|member| format!("{}:{member}", file.name));
-        let name = name.unwrap_or_else(|| file.name.clone());
-        Input { root, name, origin: Origin::Server(online, member), ..file }
+        Input { root, ..Input::without_path(path, Origin::Server(online, member)) }
+    }
+
+    /// Returns a file that has no path, with its name for messages.
+    pub(super) fn without_path(name: &Path, origin: Origin) -> Self {
+        let file = Input { origin, ..Input::named(name) };
+        let name = file.member().map(|member| format!("{}:{member}", file.name));
+        Input { name: name.unwrap_or_else(|| file.name.clone()), ..file }
     }
 
     /// Returns the file on a server that it is.
@@ -161,9 +167,9 @@ impl Input {
         }
     }
 
-    /// Returns whether it is a file on a server.
+    /// Returns whether no files lie beside it: it is on a server, or a program holds it.
     pub fn is_online(&self) -> bool {
-        self.server().is_some()
+        matches!(self.origin, Origin::Server(..) | Origin::Program(..))
     }
 
     /// Returns a file that was found, not named.
@@ -185,7 +191,9 @@ impl Input {
 
     pub(super) fn member(&self) -> Option<&str> {
         match &self.origin {
-            Origin::Path { member } | Origin::Server(_, member) => member.as_deref(),
+            Origin::Path { member } | Origin::Server(_, member) | Origin::Program(_, member) => {
+                member.as_deref()
+            }
             _ => None,
         }
     }
@@ -231,7 +239,11 @@ impl Input {
             let mut sizes = files.iter().filter_map(size);
             return sizes.try_fold(0, u64::checked_add).unwrap_or(0);
         }
-        fs::metadata(&self.path).map_or(0, |metadata| metadata.len())
+        match (&self.origin, &self.opened) {
+            (Origin::Program(..), Some(Ok(opened))) => opened.len(),
+            (Origin::Program(..), _) => 0,
+            _ => fs::metadata(&self.path).map_or(0, |metadata| metadata.len()),
+        }
     }
 
     /// Returns the path.
@@ -252,6 +264,7 @@ impl Input {
         match &self.origin {
             Origin::Below(root, relative) => Some(root.real.as_ref()?.join(relative)),
             Origin::Server(online, _) => Some(online.place()),
+            Origin::Program(..) => Some(self.path.clone()),
             _ => real::path(&self.path).ok(),
         }
     }
@@ -263,7 +276,7 @@ impl Input {
                 root.held.look(relative).ok().flatten().map(|entry| entry.stamp)
             }
             // Names leave out what may tell files apart.
-            Origin::Server(..) => return Err(None),
+            Origin::Server(..) | Origin::Program(..) => return Err(None),
             _ => fs::metadata(&self.path).ok().map(|metadata| Stamp::new(&metadata)),
         };
         stamp.and_then(Stamp::file).ok_or_else(|| self.real())
@@ -300,6 +313,7 @@ impl Input {
             Origin::Below(root, relative) => Opened::below(&root.held, relative),
             Origin::PackOf(_) => Opened::regular(&self.path),
             Origin::Server(online, _) => return online.open(max),
+            Origin::Program(contents, _) => Opened::of_contents(contents),
             _ => Opened::new(&self.path, max),
         };
         opened.map(Arc::new)
@@ -437,7 +451,7 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// Errors of opening; [`Unsupported`](ErrorKind::Unsupported) for a member of a package, and for a file on a server.
+    /// Errors of opening; [`Unsupported`](ErrorKind::Unsupported) for a member of a package, and for a file without a path.
     pub fn open_thin_member(&self, name: &[u8]) -> io::Result<File> {
         if self.is_in_package() || self.is_online() {
             return Err(ErrorKind::Unsupported.into());
@@ -553,6 +567,10 @@ impl Input {
             online.set_split(!matches!(host, Ok(None)));
             self.host.get_or_init(|| host);
         }
+        if let (Origin::Program(..), Some(Ok(opened))) = (&self.origin, &self.opened) {
+            let host = known(Host::online(opened.reader(), &self.path))?;
+            self.host.get_or_init(|| host);
+        }
         // A part of such a file, in place: its bytes are kept for the next reading.
         if let Origin::Member { installed, store: Some((store, _)), .. } = &self.origin
             && store.remote().is_some()
@@ -580,7 +598,9 @@ impl Input {
         match &self.origin {
             Origin::PackOf(_) => return Ok(None),
             // It was read when the file was open.
-            Origin::Server(..) => return self.host.get().cloned().unwrap_or(Ok(None)),
+            Origin::Server(..) | Origin::Program(..) => {
+                return self.host.get().cloned().unwrap_or(Ok(None));
+            }
             Origin::Member { installed, store: Some((store, _)), .. } => {
                 return known(Host::installed_as(store.reader(), installed));
             }

@@ -309,7 +309,7 @@ impl Input {
     fn packs(&self) -> Result<Vec<Input>, String> {
         // Packs of members are members.
         // Nor is a server asked for files that nobody named.
-        let is_alone = !self.is_in_package() && self.server().is_none();
+        let is_alone = !self.is_in_package() && !self.is_online();
         let host = self.split_host().filter(|_| is_alone);
         let Some(host) = host else { return Ok(Vec::new()) };
         let name = host.marker().kernel_name();
