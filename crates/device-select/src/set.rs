@@ -186,7 +186,7 @@ pub struct FileSet {
     questions: Vec<Question>,
     /// Their positions.
     by_name: HashMap<String, usize>,
-    /// The questions that parts belong to which may hold device code and were not read; of a package they are about all of it.
+    /// The names of the questions of files that were not read. In a package one file is enough for all questions.
     unread: HashSet<String>,
 }
 

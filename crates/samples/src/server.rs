@@ -274,7 +274,7 @@ impl State {
                 writeln!(head, "Location: {location}\r").unwrap();
             }
             Manner::Expires(refusal, most) | Manner::ExpiresAndChanges(refusal, most) => {
-                let asked = self.asked();
+                let asked = self.asked.lock().unwrap();
                 if !path.starts_with("/there-") {
                     status = 302;
                     writeln!(head, "Location: /there-{number}?signature=secret\r").unwrap();

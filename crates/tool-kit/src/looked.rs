@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::finding::{Finding, Level};
 use crate::{Outcome, report, style};
 
-/// The mark of a file or a package of which a part was not read that may hold what is looked for. Copies are one mark.
+/// The mark that a part of a file or a package was not read, and may hold what is looked for. Copies are one mark.
 #[derive(Clone, Debug, Default)]
 pub struct Partial(Arc<AtomicBool>);
 

@@ -71,7 +71,7 @@ impl Remote {
             let members = crate::style::count(unread, "member");
             let hidden = match hidden {
                 0 => String::new(),
-                hidden => format!(", of which {hidden} may hold device code"),
+                hidden => format!(" ({hidden} may hold device code)"),
             };
             add(format_args!("{members} not read, by their names{hidden} (--scan)"));
         }

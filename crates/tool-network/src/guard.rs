@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_name_that_was_not_resolved_is_taken_for_public() {
-        // As behind a proxy.
+        // A proxy resolves it.
         let guard = Guard::new(&uri("http://files.example.com/x"));
         assert!(guard.check(&uri("http://169.254.169.254/latest")).is_err());
     }

@@ -192,7 +192,7 @@ fn a_damaged_marker_is_told() {
             if command[0] == "verify" && file.contains(':') {
                 continue;
             }
-            let output = place.offload(&[*command, &[file]].concat());
+            let output = place.offload(&[command, &[file]].concat());
             let said = stderr(&output) + &stdout(&output);
             assert!(
                 !output.status.success() && said.contains("marker"),
