@@ -77,6 +77,9 @@ impl FileUnits {
             }
         }
         units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
+        let is_partial = summary.unsearched > 0
+            || complaints.iter().any(Complaint::hides_code)
+            || file.package().is_none() && file.partial().is_set();
         if units.is_empty() && errors == 0 && !is_empty_part(&summary) {
             let (code, why) = match (summary.images, summary.no_images()) {
                 (0, Ok(why)) => ("targets/nothing", why),
@@ -88,9 +91,6 @@ impl FileUnits {
             };
             complaints.push(Complaint::error(name, code, why));
         }
-        let is_partial = summary.unsearched > 0
-            || complaints.iter().any(Complaint::hides_code)
-            || file.package().is_none() && file.partial().is_set();
         (Some(FileUnits { summary, errors, units, is_split: false, is_partial }), complaints)
     }
 

@@ -285,7 +285,7 @@ mod tests {
             (with("bytes 10-19/1000", Some("\"1\""), Some("Tuesday")), "another Last-Modified"),
             (partial("bytes 10-19/1001"), "1001 bytes, 1000 before"),
             (
-                partial("bytes 11-19/1000"),
+                with("bytes 11-19/1000", Some("\"1\""), None),
                 "bytes 0xb to 0x14 in answer to a request for bytes 0xa to 0x14",
             ),
             (Answer::new(200), "the whole file"),

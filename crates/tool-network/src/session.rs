@@ -21,7 +21,7 @@ use ureq::{Agent, Body, BodyReader, Error, Proxy, ProxyProtocol};
 use crate::answer::Answer;
 use crate::guard::{Guard, Guarded};
 use crate::limits::Limits;
-use crate::url::Url;
+use crate::url::{Url, has_sound_port};
 
 /// The most redirects of one request.
 const REDIRECTS: usize = 10;
@@ -276,8 +276,10 @@ fn check_proxies(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<(), Stri
     for name in PROXIES {
         let Some(value) = variable(name).filter(|value| !value.is_empty()) else { continue };
         let proxy = value.to_str().and_then(|text| Proxy::new(text).ok());
-        let is_one =
-            |proxy: &Proxy| matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https);
+        let is_one = |proxy: &Proxy| {
+            matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https)
+                && proxy.uri().authority().is_some_and(has_sound_port)
+        };
         if !proxy.as_ref().is_some_and(is_one) {
             return Err(format!(
                 "{name}: not the URL of a proxy for HTTP: expected http://HOST:PORT or https://HOST:PORT"
