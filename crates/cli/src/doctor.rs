@@ -193,7 +193,7 @@ fn look(
             variant.add(name, code);
         }
     });
-    if !faults.tree.is_empty() || faults.files.iter().any(Complaint::hides_code) {
+    if faults.is_partial {
         set.add_unread(distribution.name());
     }
     let files = faults.files.iter().map(Complaint::message);
