@@ -157,8 +157,7 @@ impl Reporter for Collecting<'_> {
     }
 
     fn file(&mut self, input: &Input, file: &File, is_judged_later: bool) -> io::Result<()> {
-        let Some(question) =
-            self.question.filter(|_| !is_judged_later && !file.read.units.is_empty())
+        let Some(question) = self.question.filter(|_| !is_judged_later && file.read.has_answer())
         else {
             return Ok(());
         };
@@ -242,7 +241,7 @@ fn ask(
     }));
     // A file that was not read could have code, and need some.
     let is_obstructed = findings.iter().any(is_obstacle)
-        || verdicts.is_empty() && findings.iter().any(Finding::is_unread);
+        || verdicts.is_empty() && (looked.is_partial() || findings.iter().any(Finding::is_unread));
     let unknown = is_obstructed.then_some(Support::Unknown);
     // Without code there is none for the GPU.
     let worst = verdicts.iter().map(|(_, support, _)| *support).chain(unknown).max();

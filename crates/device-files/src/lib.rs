@@ -55,7 +55,7 @@ mod survey;
 mod units;
 mod verdicts;
 
-pub use fault::{Fault, finding_code};
+pub use fault::{Fault, finding_code, hides_code};
 pub use files::{DeviceFile, FileVisitor, each_file};
 pub use images::{FileRow, ImageRow, ImageVisitor, Listing, copy_image, copy_images};
 pub use kernels::{KernelRow, Kernels, kernels};

@@ -264,7 +264,7 @@ impl Installed {
         let mut found = Installed::default();
         for one in &distributions {
             let Some(variant) = InstalledVariant::of(one, &[]) else { continue };
-            let InstalledFiles { files, faults } = if variant.is_judged() {
+            let InstalledFiles { files, faults, .. } = if variant.is_judged() {
                 InstalledFiles::of(one)
             } else {
                 InstalledFiles::default()

@@ -322,7 +322,10 @@ impl Inputs {
                         let file = member.as_ref().unwrap_or(file);
                         looked.add(&file.name, take(file, result)?, tally);
                     }
-                    Err(fault) => looked.fail(&file.name, fault, tally),
+                    Err(fault) => {
+                        file.partial.set();
+                        looked.fail(&file.name, fault, tally);
+                    }
                 }
                 io::Result::Ok(())
             };
@@ -333,7 +336,7 @@ impl Inputs {
             let mut tally = Tally::default();
             let taken = &mut |result| take_one(&mut looked, file, result, &mut tally);
             let members = file.results(&scope, each, &work, taken)?;
-            looked.end(named(file), members, of(file), tally);
+            looked.end(named(file), members, of(file), (tally, &file.partial));
             note_cost(&mut looked, file);
         } else {
             let look = |file: &Input| {
@@ -350,7 +353,7 @@ impl Inputs {
                 let take = |result| take_one(&mut looked, file, result, &mut tally);
                 results.into_iter().try_for_each(take)?;
                 progress.pass(|| file.size());
-                looked.end(named(file), members, of(file), tally);
+                looked.end(named(file), members, of(file), (tally, &file.partial));
                 note_cost(&mut looked, file);
                 io::Result::Ok(())
             })?;

@@ -226,6 +226,8 @@ pub struct InstalledFaults {
     pub tree: Vec<String>,
     /// Complaints about files that could not be read, or not as a whole.
     pub files: Vec<Complaint>,
+    /// `true` if files that may hold device code were not read.
+    pub is_partial: bool,
 }
 
 /// The files of an installed distribution that may have device code.
@@ -235,6 +237,8 @@ pub struct InstalledFiles {
     pub files: Vec<(Input, String)>,
     /// Faults of its description and of the list of its files, with paths.
     pub faults: Vec<String>,
+    /// `true` if the list could not be read.
+    pub is_partial: bool,
 }
 
 impl InstalledFiles {
@@ -248,7 +252,7 @@ impl InstalledFiles {
             Ok(files) => files,
             Err(fault) => {
                 faults.push(tree.text(&fault));
-                return InstalledFiles { files: Vec::new(), faults };
+                return InstalledFiles { files: Vec::new(), faults, is_partial: true };
             }
         };
         faults.extend(texts(&files.faults));
@@ -258,11 +262,17 @@ impl InstalledFiles {
             let name = name.rsplit_once("site-packages/").map_or(&*name, |(_, name)| name);
             (file, name.to_owned())
         };
-        InstalledFiles { files: files.paths.iter().map(named).collect(), faults }
+        let files = files.paths.iter().map(named).collect();
+        InstalledFiles { files, faults, is_partial: false }
     }
 }
 
 impl InstalledCode {
+    /// Returns whether a part of the file was not read.
+    fn is_partial(&self) -> bool {
+        matches!(self, InstalledCode::Units(read) if read.is_partial)
+    }
+
     /// Reads the device code of a file, and complains of errors. With `check`, compressed code is read as well.
     pub fn read(file: &Input, how: (bool, &Limits)) -> (Option<Self>, Vec<Complaint>) {
         if let Some(host) = file.split_host() {
@@ -284,11 +294,12 @@ pub fn read_installed(
     how: (bool, &Limits),
     mut take: impl FnMut(&Input, &str, InstalledCode),
 ) -> InstalledFaults {
-    let InstalledFiles { files, faults } = InstalledFiles::of(distribution);
-    let mut faults = InstalledFaults { tree: faults, files: Vec::new() };
+    let InstalledFiles { files, faults, is_partial } = InstalledFiles::of(distribution);
+    let mut faults = InstalledFaults { tree: faults, is_partial, ..InstalledFaults::default() };
     for (file, name) in files {
         let (code, complaints) = InstalledCode::read(&file, how);
         faults.files.extend(complaints);
+        faults.is_partial |= code.as_ref().is_none_or(InstalledCode::is_partial);
         if let Some(code) = code {
             take(&file, &name, code);
         }

@@ -16,7 +16,7 @@ use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::split_library::{Host, without_features};
 use tool_inputs::variants::OpenWheel;
 use tool_kit::input;
-use tool_kit::looked::Seen;
+use tool_kit::looked::{Partial, Seen};
 
 /// The answers of files, one after the other.
 #[derive(Debug)]
@@ -131,10 +131,16 @@ impl<'q, R: Reporter> Matcher<'q, R> {
                 return Ok(Seen::Well);
             }
         };
-        if let Some(done) = together.package.take_if(|done| input.package() != Some(&done.name)) {
-            together.end_package(&done, reporter)?;
+        let is_done = |done: &Package| input.package() != Some(&done.name);
+        if let Some(done) = together.package.take_if(|done| is_done(done)) {
+            together.end_package(done, reporter)?;
         }
-        let seen = match File::seen(together, input, file.as_ref()) {
+        let is_partial = file.as_ref().is_none_or(|file| file.read.is_partial);
+        let seen = File::seen(together, input, file.as_ref());
+        if is_partial || matches!(seen, Err(Seen::Unread(_))) {
+            together.add_unread(input);
+        }
+        let seen = match seen {
             Ok(seen) => seen,
             Err(seen) => return Ok(seen),
         };
@@ -176,6 +182,8 @@ pub(super) struct Together<'q> {
     packs: Vec<PackFile>,
     /// The split libraries and the kernel packs on servers that arguments name.
     online: PackSet<Host>,
+    /// The marks of all inputs: packs may lie in any.
+    partial: Vec<Partial>,
     variants: VariantAnswers,
     /// The container images of inputs with several, and whether they have device code.
     images: BTreeMap<String, bool>,
@@ -188,6 +196,33 @@ struct Package {
     name: String,
     /// One set of files, or one for each container image.
     sets: Vec<FileSet>,
+    /// The mark that a part of it was not read.
+    partial: Partial,
+}
+
+impl Package {
+    fn new(input: &Input, name: &str) -> Self {
+        Package { name: name.to_owned(), sets: Vec::new(), partial: input.partial().clone() }
+    }
+
+    /// Returns the set of a container image, or of the package; a new one if there is none.
+    fn set(&mut self, name: &str, new: impl FnOnce() -> FileSet) -> Option<&mut FileSet> {
+        if !self.sets.iter().any(|set| set.name() == name) {
+            self.sets.push(new());
+        }
+        self.sets.iter_mut().find(|set| set.name() == name)
+    }
+
+    /// Returns the files, when all that was not read is known.
+    fn end(mut self) -> Vec<FileSet> {
+        if self.partial.is_set() {
+            for set in &mut self.sets {
+                let name = set.name().to_owned();
+                set.add_unread(&name);
+            }
+        }
+        self.sets
+    }
 }
 
 /// A kernel pack in a package.
@@ -217,6 +252,7 @@ impl<'q> Together<'q> {
             }
         }
         let (package, images, fails) = (None, BTreeMap::new(), false);
+        let partial = inputs.files().iter().map(|file| file.partial().clone()).collect();
         Together {
             question,
             several,
@@ -225,6 +261,7 @@ impl<'q> Together<'q> {
             split,
             packs,
             online,
+            partial,
             variants,
             images,
             fails,
@@ -252,13 +289,22 @@ impl<'q> Together<'q> {
     }
 
     /// Ends a package.
-    fn end_package(&mut self, done: &Package, reporter: &mut impl Reporter) -> io::Result<()> {
-        for set in &done.sets {
-            let is_variant = self.variants.take(set);
+    fn end_package(&mut self, package: Package, reporter: &mut impl Reporter) -> io::Result<()> {
+        for set in package.end() {
+            let is_variant = self.variants.take(&set);
             self.fails |= !is_variant && self.question.fails(set.worst());
-            reporter.set(set, is_variant)?;
+            reporter.set(&set, is_variant)?;
         }
         Ok(())
+    }
+
+    /// Adds a file that was not read as a whole, for the answers about others.
+    fn add_unread(&mut self, input: &Input) {
+        if input.package().is_some() {
+            input.partial().set();
+        } else if self.is_about(input) {
+            self.alternatives.add_unread(input.name());
+        }
     }
 
     /// Returns whether a file is one of these, and adds it.
@@ -275,16 +321,10 @@ impl<'q> Together<'q> {
             file.add_to(alternatives, input.name(), question, input);
             return true;
         };
-        let known =
-            package.get_or_insert_with(|| Package { name: name.to_owned(), sets: Vec::new() });
+        let package = package.get_or_insert_with(|| Package::new(input, name));
         for set in input.sets() {
             let image = if set.image.is_empty() { name } else { set.image };
-            let at = known.sets.iter().position(|set| set.name() == image);
-            let at = at.unwrap_or_else(|| {
-                known.sets.push(new(image));
-                known.sets.len() - 1
-            });
-            if let Some(files) = known.sets.get_mut(at) {
+            if let Some(files) = package.set(image, || new(image)) {
                 file.add_to(files, &set.name, question, input);
             }
         }
@@ -294,10 +334,12 @@ impl<'q> Together<'q> {
     /// Ends all; returns whether an answer is one for exit status 1.
     fn end(mut self, reporter: &mut impl Reporter) -> io::Result<bool> {
         if let Some(done) = self.package.take() {
-            self.end_package(&done, reporter)?;
+            self.end_package(done, reporter)?;
         }
+        let is_partial = self.partial.iter().any(Partial::is_set);
+        let words = if is_partial { "no device code in what was read" } else { "no device code" };
         let bare = self.images.iter().filter(|(_, has_code)| !**has_code);
-        let bare = bare.map(|(image, _)| Complaint::nothing(image, "no device code"));
+        let bare = bare.map(|(image, _)| Complaint::nothing(image, words));
         reporter.complain(&bare.collect::<Vec<_>>())?;
         let mut fails = self.fails | self.question.fails(self.alternatives.worst());
         reporter.set(&self.alternatives, false)?;
@@ -307,6 +349,7 @@ impl<'q> Together<'q> {
         }
         for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
             for (name, answer) in self.split.values().flat_map(|split| split.answers(gpu)) {
+                let answer = answer.with_unread(is_partial);
                 fails |= !answer.is_served();
                 reporter.split(name, &answer)?;
             }
@@ -322,7 +365,7 @@ impl<'q> Together<'q> {
         }
         // Packs without their libraries answer for themselves: packs of a package together, and packs that are
         // installed for one library.
-        let mut alone: Vec<(&Path, FileSet)> = Vec::new();
+        let mut alone: Vec<(&Path, Package)> = Vec::new();
         for (pack, set) in self.packs.iter().flat_map(|pack| {
             let sets = pack.input.sets().into_iter();
             sets.map(move |set| (pack, set))
@@ -337,22 +380,25 @@ impl<'q> Together<'q> {
             let name = if is_in_image { set.image } else { package };
             let path = pack.path.as_path();
             let directory = path.parent().unwrap_or(path);
-            let known = alone
-                .iter()
-                .position(|(at, one)| one.name() == name || !is_in_image && *at == directory);
-            let known = known.unwrap_or_else(|| {
+            let is_known = |(at, package): &(&Path, Package)| {
+                package.name == name || !is_in_image && *at == directory
+            };
+            let known = alone.iter().position(is_known).unwrap_or_else(|| {
                 let set = FileSet::new(self.question.gpus.clone()).with_package(name);
-                alone.push((directory, set));
+                let sets = vec![set];
+                alone.push((directory, Package { sets, ..Package::new(&pack.input, name) }));
                 alone.len() - 1
             });
-            if let Some((_, one)) = alone.get_mut(known) {
-                let path = set.path.unwrap_or(path);
+            let path = set.path.unwrap_or(path);
+            if let Some((_, package)) = alone.get_mut(known)
+                && let Some(one) = package.sets.first_mut()
+            {
                 pack.file.add_to(one, &input::display(path), self.question, &pack.input);
             }
         }
-        for (_, set) in &alone {
+        for set in alone.into_iter().flat_map(|(_, package)| package.end()) {
             fails |= self.question.fails(set.worst());
-            reporter.set(set, false)?;
+            reporter.set(&set, false)?;
         }
         Ok(fails)
     }

@@ -16,6 +16,7 @@ use crate::package::{self, Fault, Package};
 use tool_kit::budget::{Account, Budget};
 use tool_kit::directory::Held;
 use tool_kit::parallel::{self, Threads};
+use tool_kit::remote::Remote;
 use tool_kit::store::{Keep, Store};
 use tool_kit::{input, real, report};
 
@@ -80,6 +81,9 @@ impl Input {
         let members = self.results_of(&file, scope, threads, work, take);
         if let (Some(server), Some(Ok(opened))) = (self.server(), &file.opened) {
             server.end(opened);
+            if opened.remote().is_some_and(Remote::is_partial) {
+                self.partial.set();
+            }
         }
         members
     }
@@ -218,6 +222,7 @@ impl Input {
             {
                 // The program is a file like others; a script is not.
                 let opened = file.open(limits.max_input)?;
+                self.partial.set();
                 if !package::is_script(&opened) {
                     file.alone(limits, threads, work, take)?;
                 }
@@ -372,14 +377,14 @@ impl Input {
                 images,
             };
             let (path, root, opened) = (PathBuf::from(path), self.root, self.opened.clone());
-            // Its path is not one of the system.
-            let host = OnceLock::from(Ok(None));
-            let form = None;
-            let mut input = Input { path, name, root, is_named, origin, opened, form, host };
+            let (host, form, partial) = (OnceLock::new(), None, self.partial.clone());
+            let mut input =
+                Input { path, name, root, is_named, origin, opened, form, host, partial };
             if let Err(error) = input.read_online_host() {
                 return Ok(Some(Some(Err((input.name.clone(), report::reason(&error))))));
             }
             let result = work(&input, Threads::one());
+            let _ = input.host.set(input.split_library());
             if let Some(store) = input.take_bytes() {
                 if store.was_too_small() {
                     return Ok(Some(None));
