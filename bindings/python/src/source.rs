@@ -1,8 +1,7 @@
 //! The files that programs name: paths, bytes, open files.
 
 use std::io::Write;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
