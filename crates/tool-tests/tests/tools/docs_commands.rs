@@ -13,7 +13,7 @@ use crate::common::{data, new_command, tool};
 use crate::docs::{book, lines, shown};
 
 /// First words of commands that this test does not run, and the reason.
-const ELSEWHERE: [(&str, &str); 28] = [
+const ELSEWHERE: [(&str, &str); 29] = [
     ("cargo", "builds for minutes: steps tests, package, llvm, nvidia"),
     (".ci/", "is a step, or a program that steps use"),
     ("fuzz/", "step fuzz"),
@@ -25,6 +25,7 @@ const ELSEWHERE: [(&str, &str); 28] = [
     ("pip", "steps packages and environment"),
     ("/opt/venv/", "recipes_that_shrink_what_they_install_run, step environment"),
     ("python3", "recipes_that_shrink_what_they_install_run, step environment"),
+    ("uvx", "needs the wheel that step bindings_python builds"),
     ("uv", "recipes_that_shrink_what_they_install_run, step environment"),
     ("conda", "recipes_that_shrink_what_they_install_run"),
     ("skopeo", "step images"),
