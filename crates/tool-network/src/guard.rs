@@ -92,7 +92,7 @@ impl Resolver for Guarded {
 }
 
 fn host(uri: &Uri) -> String {
-    uri.host().unwrap_or_default().to_ascii_lowercase()
+    uri.host().map_or_else(String::new, str::to_ascii_lowercase)
 }
 
 /// Returns the address that a URL has in the place of a name.

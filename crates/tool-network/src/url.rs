@@ -15,9 +15,9 @@ pub struct Url {
 
 /// Returns whether an authority has no port, or one that is a number: others are ignored.
 pub(crate) fn has_sound_port(authority: &Authority) -> bool {
-    let place = authority.as_str().rsplit('@').next().unwrap_or_default();
-    let port = place.strip_prefix(authority.host()).unwrap_or_default();
-    port.is_empty() || authority.port_u16().is_some()
+    let text = authority.as_str();
+    let place = text.rsplit_once('@').map_or(text, |(_, place)| place);
+    place == authority.host() || authority.port_u16().is_some()
 }
 
 /// The most characters of a URL.
