@@ -53,8 +53,77 @@ pub enum Manner {
     WholeLater,
     /// This `Location`, with status 302, for paths other than `/there`.
     Redirects(String),
+    /// This `Location`, with status 302, from all hosts: it is a proxy.
+    ProxyRedirects(String),
+    /// Other paths redirect to a new path each time, `/there-N`, which gives this status after this many answers.
+    Expires(u16, usize),
+    /// As before, and the file has another `ETag` at each of these paths.
+    ExpiresAndChanges(u16, usize),
+    /// Each answer has the next of these as its `ETag`, or none for an empty one, and all later ones the last.
+    Tags(&'static [&'static str]),
+    /// A part of each answer after the first has no end.
+    Endless(Endless),
     /// The answer is not HTTP.
     Noise,
+}
+
+/// A part of an answer that has no end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endless {
+    /// The list of headers.
+    Headers,
+    /// A header.
+    Header,
+    /// The list of trailers after the last chunk.
+    Trailers,
+    /// A trailer.
+    Trailer,
+    /// The line with the size of a chunk.
+    Chunk,
+}
+
+impl Manner {
+    /// Returns each manner once, with an example of what it is about.
+    pub fn all() -> impl Iterator<Item = Manner> {
+        std::iter::successors(Some(Manner::Right), Manner::next)
+    }
+
+    /// Returns the manner after this one: a new one belongs here, too.
+    fn next(&self) -> Option<Manner> {
+        Some(match self {
+            Manner::Right => Manner::Whole,
+            Manner::Whole => Manner::WholeChunked,
+            Manner::WholeChunked => Manner::WholeEndsEarly,
+            Manner::WholeEndsEarly => Manner::Chunked,
+            Manner::Chunked => Manner::ChunkedMore,
+            Manner::ChunkedMore => Manner::Status(404),
+            Manner::Status(_) => Manner::Busy(503, 2),
+            Manner::Busy(..) => Manner::FailsAt(1),
+            Manner::FailsAt(_) => Manner::Pair(b"other".to_vec()),
+            Manner::Pair(_) => Manner::WholeCloses,
+            Manner::WholeCloses => Manner::ContentRange("bytes 0-9/10".to_owned()),
+            Manner::ContentRange(_) => Manner::FirstRange("bytes 0-9/10".to_owned()),
+            Manner::FirstRange(_) => Manner::Header("Content-Encoding: gzip".to_owned()),
+            Manner::Header(_) => Manner::EndsEarly,
+            Manner::EndsEarly => Manner::Breaks(2),
+            Manner::Breaks(_) => Manner::Silent,
+            Manner::Silent => Manner::Changes,
+            Manner::Changes => Manner::Grows,
+            Manner::Grows => Manner::WholeLater,
+            Manner::WholeLater => Manner::Redirects("/there".to_owned()),
+            Manner::Redirects(_) => Manner::ProxyRedirects("/there".to_owned()),
+            Manner::ProxyRedirects(_) => Manner::Expires(403, 1),
+            Manner::Expires(..) => Manner::ExpiresAndChanges(403, 1),
+            Manner::ExpiresAndChanges(..) => Manner::Tags(&["\"1\"", ""]),
+            Manner::Tags(_) => Manner::Endless(Endless::Headers),
+            Manner::Endless(Endless::Headers) => Manner::Endless(Endless::Header),
+            Manner::Endless(Endless::Header) => Manner::Endless(Endless::Trailers),
+            Manner::Endless(Endless::Trailers) => Manner::Endless(Endless::Trailer),
+            Manner::Endless(Endless::Trailer) => Manner::Endless(Endless::Chunk),
+            Manner::Endless(Endless::Chunk) => Manner::Noise,
+            Manner::Noise => return None,
+        })
+    }
 }
 
 /// A server of one file, at any path.
@@ -142,7 +211,7 @@ impl State {
     fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(stream.try_clone()?);
         loop {
-            let (mut path, mut range) = (None, None);
+            let (mut path, mut range, mut is_tunnel) = (None, None, false);
             loop {
                 let mut line = String::new();
                 if reader.read_line(&mut line)? == 0 {
@@ -153,6 +222,7 @@ impl State {
                     break;
                 }
                 if path.is_none() {
+                    is_tunnel = line.starts_with("CONNECT ");
                     path = line.split(' ').nth(1).map(str::to_owned);
                 } else if let Some(asked) = line.to_ascii_lowercase().strip_prefix("range: bytes=")
                 {
@@ -163,6 +233,11 @@ impl State {
                 }
             }
             let Some(path) = path else { return Ok(()) };
+            if is_tunnel {
+                let mut out = stream;
+                out.write_all(b"HTTP/1.1 200 OK\r\n\r\n")?;
+                continue;
+            }
             self.asked.lock().unwrap().push((path.clone(), range.clone()));
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
             if !self.answer(stream, &path, range, number)? {
@@ -194,6 +269,25 @@ impl State {
                 status = 302;
                 writeln!(head, "Location: {location}\r").unwrap();
             }
+            Manner::ProxyRedirects(location) => {
+                status = 302;
+                writeln!(head, "Location: {location}\r").unwrap();
+            }
+            Manner::Expires(refusal, most) | Manner::ExpiresAndChanges(refusal, most) => {
+                let asked = self.asked.lock().unwrap();
+                if !path.starts_with("/there-") {
+                    status = 302;
+                    writeln!(head, "Location: /there-{number}?signature=secret\r").unwrap();
+                } else if asked.iter().filter(|(other, _)| other == path).count() > *most {
+                    status = *refusal;
+                } else if matches!(self.manner, Manner::ExpiresAndChanges(..)) {
+                    writeln!(head, "ETag: {path:?}\r").unwrap();
+                }
+            }
+            Manner::Tags(tags) => match tags.get(number.min(tags.len() - 1)) {
+                None | Some(&"") => {}
+                Some(tag) => writeln!(head, "ETag: {tag}\r").unwrap(),
+            },
             Manner::Whole | Manner::WholeChunked | Manner::WholeEndsEarly | Manner::WholeCloses => {
                 status = 200;
             }
@@ -239,6 +333,22 @@ impl State {
             (_, 416) => writeln!(head, "Content-Range: bytes */{len}\r").unwrap(),
             _ => {}
         }
+        let endless = match self.manner {
+            Manner::Endless(endless) if !is_first => Some(endless),
+            _ => None,
+        };
+        match endless {
+            Some(Endless::Headers) => {
+                write!(out, "HTTP/1.1 {status} Status\r\n{head}")?;
+                return self.repeat(out, b"X-More: 1\r\n");
+            }
+            Some(Endless::Header) => {
+                write!(out, "HTTP/1.1 {status} Status\r\n{head}X-More: ")?;
+                return self.repeat(out, b"more");
+            }
+            Some(Endless::Trailers | Endless::Trailer | Endless::Chunk) => is_chunked = true,
+            None => {}
+        }
         is_chunked |=
             matches!(self.manner, Manner::Chunked | Manner::ChunkedMore | Manner::WholeChunked);
         if is_chunked {
@@ -259,6 +369,9 @@ impl State {
         }
         write!(out, "HTTP/1.1 {status} Status\r\n{head}\r\n")?;
         if is_chunked {
+            if endless == Some(Endless::Chunk) {
+                return self.repeat(out, b"0");
+            }
             for chunk in bytes.chunks(10_000) {
                 write!(out, "{:x}\r\n", chunk.len())?;
                 out.write_all(chunk)?;
@@ -267,10 +380,29 @@ impl State {
             if self.manner == Manner::ChunkedMore {
                 out.write_all(b"1\r\nx\r\n")?;
             }
-            out.write_all(b"0\r\n\r\n")?;
+            match endless {
+                Some(Endless::Trailers) => {
+                    out.write_all(b"0\r\n")?;
+                    return self.repeat(out, b"X-More: 1\r\n");
+                }
+                Some(Endless::Trailer) => {
+                    out.write_all(b"0\r\nX-More: ")?;
+                    return self.repeat(out, b"more");
+                }
+                _ => out.write_all(b"0\r\n\r\n")?,
+            }
         } else {
             out.write_all(bytes)?;
         }
         Ok(!ends_early)
+    }
+
+    /// Writes bytes again and again, until the client leaves.
+    fn repeat(&self, mut out: &TcpStream, bytes: &[u8]) -> std::io::Result<bool> {
+        let many = bytes.repeat(1000);
+        while !self.is_over.load(Ordering::Relaxed) {
+            out.write_all(&many)?;
+        }
+        Ok(false)
     }
 }

@@ -115,13 +115,17 @@ impl<'a> Answer<'a> {
                 "the file was changed while it was read: {len} bytes, {before} before"
             ));
         }
-        for (name, now, before) in [
-            ("ETag", self.etag, &version.etag),
-            ("Last-Modified", self.last_modified, &version.last_modified),
-        ] {
-            if now.is_some() && before.is_some() && now != before.as_deref() {
-                return Err(format!("the file was changed while it was read: another {name}"));
-            }
+        let changed = |what| Err(format!("the file was changed while it was read: {what}"));
+        // A server that has an ETag sends it with each range.
+        match (self.etag, version.etag.as_deref()) {
+            (Some(_), None) => return changed("an ETag, none before"),
+            (None, Some(_)) => return changed("no ETag, one before"),
+            (now, before) if now != before => return changed("another ETag"),
+            _ => {}
+        }
+        let [now, before] = [self.last_modified, version.last_modified.as_deref()];
+        if now.is_some() && before.is_some() && now != before {
+            return changed("another Last-Modified");
         }
         self.check_range(&range, asked)
     }
@@ -268,13 +272,20 @@ mod tests {
         let version = with("", Some("\"1\""), Some("Monday")).version(1000);
         let later = |answer: Answer<'_>| answer.later(&(10..20), &version);
         assert_eq!(later(with("bytes 10-19/1000", Some("\"1\""), Some("Monday"))), Ok(()));
-        assert_eq!(later(partial("bytes 10-19/1000")), Ok(()));
+        let without_date = with("bytes 10-19/1000", Some("\"1\""), None);
+        assert_eq!(later(without_date), Ok(()));
+        let untagged = with("", None, None).version(1000);
+        assert_eq!(partial("bytes 10-19/1000").later(&(10..20), &untagged), Ok(()));
+        let error = without_date.later(&(10..20), &untagged).unwrap_err();
+        assert!(error.ends_with("an ETag, none before"), "{error}");
         for (answer, why) in [
             (with("bytes 10-19/1000", Some("\"2\""), None), "another ETag"),
-            (with("bytes 10-19/1000", None, Some("Tuesday")), "another Last-Modified"),
+            (with("bytes 10-19/1000", Some("W/\"1\""), None), "another ETag"),
+            (partial("bytes 10-19/1000"), "no ETag, one before"),
+            (with("bytes 10-19/1000", Some("\"1\""), Some("Tuesday")), "another Last-Modified"),
             (partial("bytes 10-19/1001"), "1001 bytes, 1000 before"),
             (
-                partial("bytes 11-19/1000"),
+                with("bytes 11-19/1000", Some("\"1\""), None),
                 "bytes 0xb to 0x14 in answer to a request for bytes 0xa to 0x14",
             ),
             (Answer::new(200), "the whole file"),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use byte_parts::{Fetch, Ranges};
 
@@ -71,7 +71,7 @@ impl Counts {
 ///
 /// [`Other`](io::ErrorKind::Other) for every fault. The text does not repeat the URL.
 pub fn open(url: &Url, limits: &Limits) -> io::Result<Remote> {
-    let session = Arc::new(Session::new(limits)?);
+    let session = Arc::new(Session::new(url, limits)?);
     let contents = attempt(&mut 0, || first(&session, url))?;
     Ok(Remote { counts: Counts(session), contents })
 }
@@ -103,10 +103,9 @@ fn unexpected(status: u16, text: String) -> Fault {
 
 fn first(session: &Arc<Session>, url: &Url) -> Result<Contents, Fault> {
     let (place, response) = session.request(url, &(0..FIRST))?;
-    let answer = answer(&response);
-    let served =
-        answer.first(FIRST).map_err(|text| unexpected(answer.status, text).at(&place, url))?;
-    match served {
+    let failed = |text| unexpected(response.status().as_u16(), text).at(&place, url);
+    let answer = answer(&response).map_err(failed)?;
+    match answer.first(FIRST).map_err(failed)? {
         Served::Whole(len) => {
             session.check_size(len.unwrap_or(0))?;
             let body = Received::new(response);
@@ -117,7 +116,8 @@ fn first(session: &Arc<Session>, url: &Url) -> Result<Contents, Fault> {
             let mut body = Received::new(response);
             let mut bytes = Vec::new();
             read_all(session, &mut body, &(0..first), &mut bytes)?;
-            let fetch = Http { session: Arc::clone(session), place, version };
+            let (session, asked, place) = (Arc::clone(session), url.clone(), Mutex::new(place));
+            let fetch = Http(Arc::new(File { session, asked, place, version }));
             Ok(Contents::Ranges(Ranges::new(fetch, len).with_bytes(0, bytes)))
         }
     }
@@ -158,34 +158,49 @@ fn more(end: u64) -> Fault {
 }
 
 /// A file on a server with ranges.
-struct Http {
+struct Http(Arc<File>);
+
+struct File {
     session: Arc<Session>,
+    /// The URL that the user typed.
+    asked: Url,
     /// The URL after redirects.
-    place: Url,
+    place: Mutex<Url>,
     version: Version,
+}
+
+impl File {
+    /// Asks for a range where the last one came from, and if that place is no longer valid, like a signed URL after some time, at the
+    /// URL that the user typed, once.
+    fn connect(&self, range: &Range<u64>) -> Result<Received, Fault> {
+        let mut from = self.place().clone();
+        let (mut place, mut response) = self.session.request(&from, range)?;
+        if from != self.asked && matches!(response.status().as_u16(), 401 | 403 | 410) {
+            from = self.asked.clone();
+            (place, response) = self.session.request(&from, range)?;
+        }
+        let failed = |text| unexpected(response.status().as_u16(), text).at(&place, &from);
+        let answer = answer(&response).map_err(failed)?;
+        answer.later(range, &self.version).map_err(failed)?;
+        *self.place() = place;
+        Ok(Received::new(response))
+    }
+
+    fn place(&self) -> MutexGuard<'_, Url> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Fetch for Http {
     fn fetch(&self, range: Range<u64>) -> io::Result<Box<dyn Read + Send>> {
-        let (session, place, version) =
-            (Arc::clone(&self.session), self.place.clone(), self.version.clone());
-        Ok(Box::new(Part {
-            session,
-            place,
-            version,
-            since: range.start,
-            range,
-            body: None,
-            failures: 0,
-        }))
+        let (file, since) = (Arc::clone(&self.0), range.start);
+        Ok(Box::new(Part { file, since, range, body: None, failures: 0 }))
     }
 }
 
 /// The bytes of a range; a connection that breaks is made again.
 struct Part {
-    session: Arc<Session>,
-    place: Url,
-    version: Version,
+    file: Arc<File>,
     /// The rest.
     range: Range<u64>,
     body: Option<Received>,
@@ -195,29 +210,22 @@ struct Part {
 }
 
 impl Part {
-    fn connect(&self) -> Result<Received, Fault> {
-        let (place, response) = self.session.request(&self.place, &self.range)?;
-        let answer = answer(&response);
-        let judged = answer.later(&self.range, &self.version);
-        judged.map_err(|text| unexpected(answer.status, text).at(&place, &self.place))?;
-        Ok(Received::new(response))
-    }
-
     fn read_some(&mut self, buf: &mut [u8]) -> Result<usize, Fault> {
         let body = match &mut self.body {
             Some(body) => body,
-            None => self.body.insert(self.connect()?),
+            None => self.body.insert(self.file.connect(&self.range)?),
         };
+        let session = &self.file.session;
         let (at, end) = (self.range.start, self.range.end);
         let most = usize::try_from(end - at).map_or(buf.len(), |left| left.min(buf.len()));
-        let read = body.read(&self.session, buf.split_at_mut(most).0);
+        let read = body.read(session, buf.split_at_mut(most).0);
         let read =
             read.map_err(|fault| Fault { text: format!("at {at:#x}: {}", fault.text), ..fault })?;
         if read == 0 {
             return Err(early(at, end));
         }
         self.range.start += read as u64;
-        if self.range.start == end && read_end(&self.session, body) {
+        if self.range.start == end && read_end(session, body) {
             return Err(more(end));
         }
         Ok(read)

@@ -1,19 +1,27 @@
 //! Requests for one file: counted, bounded, with redirects.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ureq::http::Response;
+use ureq::http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderName, LAST_MODIFIED, LOCATION,
+    TRANSFER_ENCODING,
+};
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body, BodyReader, Error, http};
+use ureq::unversioned::transport::DefaultConnector;
+use ureq::{Agent, Body, BodyReader, Error, Proxy, ProxyProtocol};
 
 use crate::answer::Answer;
+use crate::guard::{Guard, Guarded};
 use crate::limits::Limits;
-use crate::url::Url;
+use crate::url::{Url, has_sound_port};
 
 /// The most redirects of one request.
 const REDIRECTS: usize = 10;
@@ -28,6 +36,7 @@ const CERTIFICATES: u64 = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct Session {
     agent: Agent,
+    guard: Arc<Guard>,
     limits: Limits,
     started: Instant,
     requests: AtomicU64,
@@ -68,7 +77,9 @@ impl From<Fault> for io::Error {
 }
 
 impl Session {
-    pub(crate) fn new(limits: &Limits) -> io::Result<Self> {
+    /// Creates the session of a URL that the user typed.
+    pub(crate) fn new(typed: &Url, limits: &Limits) -> io::Result<Self> {
+        check_proxies(&|name| std::env::var_os(name)).map_err(io::Error::other)?;
         let wait = Some(limits.wait);
         let mut tls = TlsConfig::builder();
         if let Some(path) = std::env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty()) {
@@ -102,8 +113,11 @@ impl Session {
             .timeout_recv_response(wait)
             .timeout_per_read(wait)
             .build();
+        let guard = Arc::new(Guard::new(typed.uri()));
+        let resolver = Guarded(Arc::clone(&guard));
         Ok(Session {
-            agent: config.new_agent(),
+            agent: Agent::with_parts(config, DefaultConnector::default(), resolver),
+            guard,
             limits: *limits,
             started: Instant::now(),
             requests: AtomicU64::new(0),
@@ -146,9 +160,12 @@ impl Session {
                 return Ok((place, response));
             }
             let refused = |why: String| Fault::last(format!("redirect: {why}")).at(&place, asked);
-            let location = header(&response, &http::header::LOCATION)
-                .ok_or_else(|| refused("without Location".to_owned()))?;
-            place = place.redirected(location).map_err(refused)?;
+            let location = header(&response, "Location", &LOCATION)
+                .and_then(|location| location.ok_or_else(|| "without Location".to_owned()))
+                .map_err(&refused)?;
+            let to = place.redirected(location).map_err(&refused)?;
+            self.guard.check(to.uri()).map_err(|error| refused(error.to_string()))?;
+            place = to;
         }
         Err(Fault::last(format!("more than {REDIRECTS} redirects").to_owned()))
     }
@@ -191,6 +208,7 @@ impl Session {
             Error::HostNotFound => Fault::last("host not found"),
             Error::ConnectionFailed => Fault::again("connection failed"),
             Error::Io(error) => Fault::again(plain(error)),
+            Error::Other(error) => Fault::last(error.to_string()),
             error => Fault::last(error.to_string()),
         }
     }
@@ -205,26 +223,70 @@ fn plain(error: &io::Error) -> String {
     text
 }
 
-pub(crate) fn header<'r>(response: &'r Response<Body>, name: &http::HeaderName) -> Option<&'r str> {
+/// Returns the value of a header.
+///
+/// # Errors
+///
+/// The header is there with several values.
+fn header<'r>(
+    response: &'r Response<Body>,
+    name: &str,
+    key: &HeaderName,
+) -> Result<Option<&'r str>, String> {
+    let mut values = response.headers().get_all(key).iter();
+    let first = values.next();
+    if values.any(|value| Some(value) != first) {
+        return Err(format!("{name} with different values: expected one"));
+    }
     // One that is not text is not one that is understood.
-    response.headers().get(name).map(|value| value.to_str().unwrap_or("?"))
+    Ok(first.map(|value| value.to_str().unwrap_or("?")))
 }
 
 /// Returns the head of an answer.
-pub(crate) fn answer(response: &Response<Body>) -> Answer<'_> {
-    use http::header::{
-        CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, LAST_MODIFIED, TRANSFER_ENCODING,
-    };
-    let header = |name| header(response, &name);
-    Answer {
-        content_range: header(CONTENT_RANGE),
-        content_length: header(CONTENT_LENGTH),
-        content_encoding: header(CONTENT_ENCODING),
-        transfer_encoding: header(TRANSFER_ENCODING),
-        etag: header(ETAG),
-        last_modified: header(LAST_MODIFIED),
+///
+/// # Errors
+///
+/// A text about a header with several values.
+pub(crate) fn answer(response: &Response<Body>) -> Result<Answer<'_>, String> {
+    let header = |name, key| header(response, name, &key);
+    Ok(Answer {
+        content_range: header("Content-Range", CONTENT_RANGE)?,
+        content_length: header("Content-Length", CONTENT_LENGTH)?,
+        content_encoding: header("Content-Encoding", CONTENT_ENCODING)?,
+        // Its values make a list.
+        transfer_encoding: response
+            .headers()
+            .get_all(TRANSFER_ENCODING)
+            .iter()
+            .next_back()
+            .map(|value| value.to_str().unwrap_or("?")),
+        etag: header("ETag", ETAG)?,
+        last_modified: header("Last-Modified", LAST_MODIFIED)?,
         ..Answer::new(response.status().as_u16())
+    })
+}
+
+/// The variables with the URLs of proxies.
+const PROXIES: [&str; 6] =
+    ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"];
+
+/// Fails for a variable that is set and has no URL of a proxy: without the proxy, requests would go another way. The text does not have
+/// the value, which may be a secret.
+fn check_proxies(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<(), String> {
+    for name in PROXIES {
+        let Some(value) = variable(name).filter(|value| !value.is_empty()) else { continue };
+        let proxy = value.to_str().and_then(|text| Proxy::new(text).ok());
+        let is_one = |proxy: &Proxy| {
+            matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https)
+                && proxy.uri().authority().is_some_and(has_sound_port)
+        };
+        if !proxy.as_ref().is_some_and(is_one) {
+            return Err(format!(
+                "{name}: not the URL of a proxy for HTTP: expected http://HOST:PORT or https://HOST:PORT"
+            ));
+        }
     }
+    Ok(())
 }
 
 /// The contents of an answer.
@@ -258,6 +320,37 @@ impl Received {
                         None => Fault::again(plain(&error)),
                     });
                 }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(name: &str, value: &str) -> Result<(), String> {
+        check_proxies(&|asked| (asked == name).then(|| OsString::from(value)))
+    }
+
+    #[test]
+    fn variables_of_proxies() {
+        for name in PROXIES {
+            for value in
+                ["", "http://proxy:3128", "https://me:pass@proxy", "proxy:8080", "localhost"]
+            {
+                assert_eq!(check(name, value), Ok(()), "{value}");
+            }
+            for value in [
+                "http://me:pass@",
+                "http://me:pass@proxy:port",
+                "htp://me:pass@proxy",
+                "me:pass@pro xy",
+                "socks5://me:pass@proxy",
+                " ",
+            ] {
+                let error = check(name, value).unwrap_err();
+                assert!(error.starts_with(name) && !error.contains("pass"), "{error}");
             }
         }
     }

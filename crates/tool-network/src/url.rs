@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ureq::http::Uri;
+use ureq::http::uri::Authority;
 
 /// A URL of a file: `http` or `https`, without a user name. Its fragment is left out.
 ///
@@ -10,6 +11,13 @@ use ureq::http::Uri;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url {
     uri: Uri,
+}
+
+/// Returns whether an authority has no port, or one that is a number: others are ignored.
+pub(crate) fn has_sound_port(authority: &Authority) -> bool {
+    let text = authority.as_str();
+    let place = text.rsplit_once('@').map_or(text, |(_, place)| place);
+    place == authority.host() || authority.port_u16().is_some()
 }
 
 /// The most characters of a URL.
@@ -37,6 +45,9 @@ impl Url {
         let Some(authority) = uri.authority().filter(|all| !all.host().is_empty()) else {
             return Err("URL without a host".to_owned());
         };
+        if !has_sound_port(authority) {
+            return Err("URL with a port that is not a number up to 65535".to_owned());
+        }
         if authority.as_str().contains('@') {
             return Err("URL with a user name or a password: expected none, because none is sent"
                 .to_owned());
@@ -118,6 +129,9 @@ mod tests {
             ("s3://b/k", "scheme s3: expected http or https"),
             ("https://me:secret@x/y", "user name"),
             ("https:///y", "not a URL"),
+            ("https://x:port/y", "port"),
+            ("https://x:65536/y", "port"),
+            ("https://[::1]:99999/y", "port"),
             ("https://x/a b", "not a URL"),
             ("x/y", "not a URL"),
         ] {

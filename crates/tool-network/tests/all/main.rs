@@ -11,7 +11,7 @@
 use std::io::{self, Read, Seek, SeekFrom};
 use std::time::Duration;
 
-use samples::server::{Manner, Server};
+use samples::server::{Endless, Manner, Server};
 use tool_network::{Contents, Limits, Remote, Url, open};
 
 /// Returns a file of 300,000 bytes.
@@ -65,6 +65,14 @@ fn a_file_is_read_in_ranges_or_as_a_whole() {
         (Manner::Breaks(2), false),
         (Manner::Busy(503, 2), false),
         (Manner::Redirects("/there".to_owned()), false),
+        (Manner::Expires(403, 1), false),
+        (Manner::Expires(401, 2), false),
+        (Manner::Expires(410, 1), false),
+        (Manner::Tags(&["W/\"1\""]), false),
+        (
+            Manner::Header("Content-Encoding: identity\r\nContent-Encoding: identity".to_owned()),
+            false,
+        ),
         (Manner::Whole, true),
         (Manner::WholeChunked, true),
     ] {
@@ -89,6 +97,7 @@ fn an_answer_that_is_wrong_is_an_error() {
     let range = |text: &str| Manner::ContentRange(text.to_owned());
     let first = |text: &str| Manner::FirstRange(text.to_owned());
     let redirect = |text: &str| Manner::Redirects(text.to_owned());
+    let header = |text: &str| Manner::Header(text.to_owned());
     for (manner, expected) in [
         (Manner::Status(404), "status 404 (not found): expected 206 or 200"),
         (Manner::Status(500), "status 500 (the server failed): expected 206 or 200"),
@@ -118,6 +127,39 @@ fn an_answer_that_is_wrong_is_an_error() {
             "redirect: URL with the scheme ftp: expected http or https",
         ),
         (redirect("http://me:pass@example.com/"), "user name or a password"),
+        (
+            Manner::Expires(403, 0),
+            "status 403 (forbidden): expected 206 or 200 (redirected to http://",
+        ),
+        // Only what says that it is no longer valid is asked for again.
+        (Manner::Expires(404, 1), "status 404 (not found): expected 206 or 200"),
+        (Manner::ExpiresAndChanges(403, 1), "the file was changed while it was read: another ETag"),
+        (
+            Manner::Tags(&["W/\"1\"", "W/\"2\""]),
+            "the file was changed while it was read: another ETag",
+        ),
+        (
+            Manner::Tags(&["W/\"1\"", "\"1\""]),
+            "the file was changed while it was read: another ETag",
+        ),
+        (
+            Manner::Tags(&["\"1\"", ""]),
+            "the file was changed while it was read: no ETag, one before",
+        ),
+        (
+            Manner::Tags(&["", "\"1\""]),
+            "the file was changed while it was read: an ETag, none before",
+        ),
+        (header("ETag: \"1\"\r\nETag: \"2\""), "ETag with different values: expected one"),
+        (header("Content-Length: 5"), "conflicting content-length headers"),
+        (
+            header("Content-Range: bytes 0-9/10"),
+            "Content-Range with different values: expected one",
+        ),
+        (
+            header("Content-Encoding: identity\r\nContent-Encoding: gzip"),
+            "Content-Encoding with different values: expected one",
+        ),
         (Manner::Noise, ""),
     ] {
         let text = refused(&manner);
@@ -144,6 +186,27 @@ fn what_is_received_is_bounded() {
     }
     let (text, _) = bounded(&limits().with_time(Duration::ZERO), Manner::Right);
     assert_eq!(text, "exceeds the limit of 0 seconds");
+}
+
+#[test]
+fn an_answer_without_end_is_bounded() {
+    for (part, expected) in [
+        (Endless::Headers, Err("too many headers")),
+        (Endless::Header, Err("response header is too big")),
+        (Endless::Trailers, Err("exceeds the limit of 1 seconds")),
+        // Its connection is not used again.
+        (Endless::Trailer, Ok(true)),
+        (Endless::Chunk, Err("body data reading stalled")),
+    ] {
+        let server = Server::start(file(), Manner::Endless(part));
+        let limits = limits().with_time(Duration::from_secs(1));
+        let found = ask(&server, "/", &limits).and_then(read).map(|all| all == file());
+        let found = found.map_err(|error| error.to_string());
+        match (&found, expected) {
+            (Err(text), Err(expected)) => assert!(text.contains(expected), "{part:?}: {text}"),
+            (found, expected) => assert_eq!(*found, expected.map_err(str::to_owned), "{part:?}"),
+        }
+    }
 }
 
 #[test]
