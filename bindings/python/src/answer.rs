@@ -156,8 +156,7 @@ impl Reporter for Collecting<'_> {
     }
 
     fn file(&mut self, input: &Input, file: &File, is_judged_later: bool) -> io::Result<()> {
-        let Some(question) =
-            self.question.filter(|_| !is_judged_later && !file.read.units.is_empty())
+        let Some(question) = self.question.filter(|_| !is_judged_later && file.read.has_answer())
         else {
             return Ok(());
         };
@@ -199,9 +198,8 @@ impl Reporter for Collecting<'_> {
 
     fn split(&mut self, name: &str, answer: &SplitAnswer) -> io::Result<()> {
         self.row(name, &answer.record(|path| input::display(path)))?;
-        let support = if answer.is_served() { Support::Yes } else { Support::No };
         let words = answer.words(|path| input::display(path));
-        self.verdicts.push((name.to_owned(), support, words));
+        self.verdicts.push((name.to_owned(), answer.support(), words));
         Ok(())
     }
 }
@@ -247,7 +245,7 @@ fn ask(
     }
     // What was not read could have code, and need some.
     let is_obstructed = findings.iter().any(is_obstacle)
-        || verdicts.is_empty() && findings.iter().any(Finding::is_unread);
+        || verdicts.is_empty() && (looked.is_partial() || findings.iter().any(Finding::is_unread));
     let unknown = is_obstructed.then_some(Support::Unknown);
     // Without code there is none for the GPU.
     let worst = verdicts.iter().map(|(_, support, _)| *support).chain(unknown).max();

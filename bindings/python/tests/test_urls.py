@@ -130,6 +130,14 @@ def test_match(server: Server, wheel: Path) -> None:
         assert not any("secret" in str(row) for row in answer.containers)
 
 
+def test_a_library_that_was_not_searched_may_have_code(server: Server, tmp_path: Path, hip: Path) -> None:
+    (tmp_path / "hip.o").write_bytes(hip.read_bytes())
+    answer = offload.match(server.url("hip.o"), "gfx1031")
+    assert answer.verdict == "unknown" and not answer
+    assert "what was read has no code for gfx1031" in answer.reason
+    assert offload.match(tmp_path / "hip.o", "gfx1031").verdict == "no"
+
+
 def test_scan(server: Server, wheel: Path, hip: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     url = server.url(wheel.name.replace("+", "%2B"))

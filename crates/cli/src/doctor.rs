@@ -92,6 +92,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
                 let Verdict { kind, why, files, serving, .. } = files.verdict(n);
                 let (code, level) = match kind {
                     VerdictKind::DoesNotServe => ("targets/missing", Level::Error),
+                    VerdictKind::Unknown => ("targets/unknown", Level::Error),
                     _ => ("targets/partly", Level::Warning),
                 };
                 if level == Level::Error {
@@ -192,6 +193,9 @@ fn look(
             variant.add(name, code);
         }
     });
+    if faults.is_partial {
+        set.add_unread(distribution.name());
+    }
     let files = faults.files.iter().map(Complaint::message);
     let found = variant.map_or_else(Vec::new, InstalledVariant::judge);
     (set, faults.tree.into_iter().chain(files).collect(), found)
@@ -213,7 +217,7 @@ fn print(
     for (kind, row) in rows.iter().filter(|(kind, _)| is_shown(*kind)) {
         let style = match kind {
             VerdictKind::Serves => TARGET,
-            VerdictKind::DoesNotServe => ERROR,
+            VerdictKind::DoesNotServe | VerdictKind::Unknown => ERROR,
             VerdictKind::Partly => WARNING,
             _ => PLAIN,
         };

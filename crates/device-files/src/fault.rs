@@ -48,7 +48,7 @@ impl Fault {
 
     /// Returns whether it may have kept device code from being seen.
     pub(crate) fn hides_code(&self) -> bool {
-        self.level == "error" && !matches!(self.code, "targets/nothing" | "verify/registration")
+        self.level == "error" && hides_code(self.code)
     }
 
     pub(crate) fn with_level(self, severity: Severity) -> Self {
@@ -81,6 +81,12 @@ fn level(severity: Severity) -> &'static str {
         Severity::Warning => "warning",
         Severity::Error => "error",
     }
+}
+
+/// Returns whether an error with this code may have kept device code from being seen.
+#[must_use]
+pub fn hides_code(code: &str) -> bool {
+    !matches!(code, "targets/nothing" | "verify/registration")
 }
 
 /// Returns the code of findings of a kind.

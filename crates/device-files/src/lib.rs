@@ -52,7 +52,7 @@ mod part;
 mod survey;
 mod verdicts;
 
-pub use fault::{Fault, finding_code};
+pub use fault::{Fault, finding_code, hides_code};
 pub use files::{DeviceFile, FileVisitor, each_file};
 pub use images::{FileRow, ImageRow, Listing, copy_image};
 pub use kernels::{KernelRow, Kernels, kernels};

@@ -24,7 +24,7 @@ pub struct Survey {
 }
 
 /// The containers of a file, and of a member.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Containers {
     pub(crate) member: String,
     pub(crate) units: Vec<Unit>,

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Seek};
 use std::sync::Arc;
 
-use device_select::{AnswerRecord, Device, FileSet, Selection, select};
+use device_select::{AnswerRecord, Device, FileSet, Selection, Support, select};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::fault::Fault;
@@ -52,42 +52,43 @@ impl Survey {
     /// Judges whether the file has code for GPUs, by the rules of their runtimes.
     #[must_use]
     pub fn judge(&self, gpus: &[Device]) -> Verdicts {
+        let listed = self.listing.findings.iter().filter(|fault| !fault.is_in_answers);
+        let findings: Vec<Fault> = listed.chain(&self.findings).cloned().collect();
+        let is_partial = findings.iter().any(Fault::hides_code);
+        let select =
+            |file: &Containers, gpu: &Device| select(&file.units, gpu).with_unread(is_partial);
         let answers = self.files.iter().map(|file| {
-            let answers = gpus.iter().map(|gpu| select(&file.units, gpu));
+            let answers = gpus.iter().map(|gpu| select(file, gpu));
             answers.collect()
         });
-        Verdicts::new(self, gpus, answers.collect())
+        let (answers, files) = (answers.collect(), Arc::clone(&self.files));
+        let (gpus, is_package) = (gpus.to_vec(), self.listing.is_package);
+        let verdicts = Vec::new();
+        let mut found = Verdicts { verdicts, findings, is_package, gpus, files, answers };
+        found.verdicts = if found.files.iter().all(|file| file.units.is_empty()) {
+            let nothing = Containers::default();
+            let verdict = |gpu: &Device| Verdict::new(&select(&nothing, gpu), &nothing, gpu);
+            found.gpus.iter().map(verdict).collect()
+        } else if is_package {
+            found.of_package(is_partial)
+        } else {
+            found.of_file()
+        };
+        found
+    }
+}
+
+impl Verdict {
+    fn new(answers: &Selection, file: &Containers, gpu: &Device) -> Self {
+        Verdict {
+            gpu: gpu.name(),
+            answer: answers.support().as_str(),
+            message: answers.conclusion(&file.units, gpu).text,
+        }
     }
 }
 
 impl Verdicts {
-    fn new(survey: &Survey, gpus: &[Device], answers: Vec<Vec<Selection>>) -> Self {
-        let files = Arc::clone(&survey.files);
-        let listed = survey.listing.findings.iter().filter(|fault| !fault.is_in_answers);
-        let findings = listed.chain(&survey.findings).cloned().collect();
-        let (gpus, is_package) = (gpus.to_vec(), survey.listing.is_package);
-        let verdicts = Vec::new();
-        let mut found = Verdicts { verdicts, findings, is_package, gpus, files, answers };
-        found.verdicts = if found.files.iter().all(|file| file.units.is_empty()) {
-            let message = || "has no device code".to_owned();
-            let verdict =
-                |gpu: &Device| Verdict { gpu: gpu.name(), answer: "no", message: message() };
-            found.gpus.iter().map(verdict).collect()
-        } else if is_package {
-            found.of_package()
-        } else {
-            found.of_file()
-        };
-        if found.findings.iter().any(Fault::hides_code) {
-            for verdict in found.verdicts.iter_mut().filter(|one| one.answer == "no") {
-                let Verdict { answer, message, .. } = verdict;
-                *answer = "unknown";
-                *message = format!("could not be read as a whole; what was read {message}");
-            }
-        }
-        found
-    }
-
     /// Returns the answers about each container, in the order of the file.
     pub fn rows(&self) -> impl Iterator<Item = AnswerRow<'_>> {
         let files = self.files.iter().zip(&self.answers);
@@ -116,17 +117,16 @@ impl Verdicts {
         let files = self.files.iter().zip(&self.answers);
         let files = files.filter(|(file, _)| !file.units.is_empty());
         let verdicts = files.flat_map(|(file, answers)| {
-            self.gpus.iter().zip(answers).map(|(gpu, answers)| Verdict {
-                gpu: gpu.name(),
-                answer: answers.support().as_str(),
-                message: answers.conclusion(&file.units, gpu).text,
-            })
+            self.gpus.iter().zip(answers).map(|(gpu, answers)| Verdict::new(answers, file, gpu))
         });
         verdicts.collect()
     }
 
-    fn of_package(&self) -> Vec<Verdict> {
+    fn of_package(&self, is_partial: bool) -> Vec<Verdict> {
         let mut set = FileSet::new(self.gpus.iter().cloned()).with_package("package");
+        if is_partial {
+            set.add_unread("package");
+        }
         for (file, answers) in self.files.iter().zip(&self.answers) {
             let gpus = self.gpus.iter().zip(answers).enumerate();
             // A member for GPUs of another vendor is not asked.
@@ -142,7 +142,11 @@ impl Verdicts {
                     answer: answer.support.as_str(),
                     message: answer.conclusion.text.clone(),
                 },
-                None => Verdict { gpu: gpu.name(), answer: "no", message: set.verdict(n).why },
+                None => {
+                    let answer = if is_partial { Support::Unknown } else { Support::No };
+                    let message = set.verdict(n).why;
+                    Verdict { gpu: gpu.name(), answer: answer.as_str(), message }
+                }
             }
         };
         self.gpus.iter().enumerate().map(verdict).collect()

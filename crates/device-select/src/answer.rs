@@ -192,17 +192,33 @@ impl Note {
 pub struct Selection {
     answers: Vec<Answer>,
     support: Support,
+    is_partial: bool,
 }
 
 impl Selection {
     pub(crate) fn new(answers: Vec<Answer>, support: Support) -> Self {
-        Selection { answers, support }
+        Selection { answers, support, is_partial: false }
+    }
+
+    /// Sets whether a part of the file that may hold device code was not read: then no answer is [`No`](Support::No). Default: all
+    /// was read.
+    pub fn with_unread(self, is_partial: bool) -> Self {
+        Selection { is_partial, ..self }
     }
 
     /// Returns whether the file runs on the device, judged by its units.
     #[must_use]
     pub fn support(&self) -> Support {
+        if self.is_partial { self.support.of_part() } else { self.support }
+    }
+
+    /// Returns the answer by the units that were read.
+    pub(crate) fn of_read(&self) -> Support {
         self.support
+    }
+
+    pub(crate) fn is_partial(&self) -> bool {
+        self.is_partial
     }
 
     /// Returns one for each unit, in the same order.

@@ -15,7 +15,7 @@ use target_id::Processor;
 use crate::device::Device;
 use crate::few::few;
 use crate::needs::Need;
-use crate::support::Support;
+use crate::support::{Support, of_part};
 
 /// A library whose device code lies in kernel packs, in a place of a machine or of a package.
 ///
@@ -143,6 +143,7 @@ pub struct PackAnswer<P> {
     is_later: bool,
     need: Option<Need>,
     is_unsought: bool,
+    is_partial: bool,
 }
 
 /// The loader at work.
@@ -252,7 +253,14 @@ impl<P: Clone + Ord> PackAnswer<P> {
             is_later: search.is_later,
             need: Some(Need::of_kernel_packs()).filter(|need| gpu.lacks(need)),
             is_unsought: false,
+            is_partial: false,
         }
+    }
+
+    /// Sets whether something that may hold packs was not read: then no answer is [`No`](Support::No). Default: all was read.
+    #[must_use]
+    pub fn with_unread(self, is_partial: bool) -> Self {
+        PackAnswer { is_partial, ..self }
     }
 
     /// Returns the answer without the claim that packs are not there: only
@@ -269,7 +277,8 @@ impl<P: Clone + Ord> PackAnswer<P> {
     /// Returns the verdict: [`Unknown`](Support::Unknown) if packs that [nobody looked for](Self::with_unsought) may have the code.
     #[must_use]
     pub fn support(&self) -> Support {
-        match (self.is_served(), self.is_unsought) {
+        let is_unknown = self.is_unsought || self.is_partial && self.need.is_none();
+        match (self.is_served(), is_unknown) {
             (true, _) => Support::Yes,
             (false, true) => Support::Unknown,
             (false, false) => Support::No,
@@ -321,6 +330,12 @@ impl<P: Clone + Ord> PackAnswer<P> {
     /// Returns the conclusion in words, with paths as `show` writes them: `has code for gfx1100 in foo_gfx1100.kpack`.
     #[must_use]
     pub fn words(&self, show: impl Fn(&P) -> String) -> String {
+        let words = self.words_of_read(show);
+        let is_part = self.support() == Support::Unknown && !self.is_unsought;
+        if is_part { of_part(&words) } else { words }
+    }
+
+    fn words_of_read(&self, show: impl Fn(&P) -> String) -> String {
         let gpu = &self.gpu;
         let paths = few(self.used.iter().map(&show));
         if let Some(need) = &self.need {

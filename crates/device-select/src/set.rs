@@ -186,6 +186,8 @@ pub struct FileSet {
     questions: Vec<Question>,
     /// Their positions.
     by_name: HashMap<String, usize>,
+    /// The names of the questions of files that were not read. In a package one file is enough for all questions.
+    unread: HashSet<String>,
 }
 
 impl FileSet {
@@ -201,6 +203,7 @@ impl FileSet {
             devices,
             questions: Vec::new(),
             by_name: HashMap::new(),
+            unread: HashSet::new(),
         }
     }
 
@@ -259,6 +262,9 @@ impl FileSet {
             if let Some(answers) = self.answers_of(path, device) {
                 answers.add(path, units, selection);
             }
+            if selection.is_partial() {
+                self.add_unread(path);
+            }
             let why = self.why.get_mut(device).zip(self.devices.get(device));
             if let Some((why @ None, device)) = why
                 && selection.support() >= Support::Unknown
@@ -297,10 +303,47 @@ impl FileSet {
         }
     }
 
+    /// Adds a file that may hold device code and was not read, or not as a whole. No answer that it could change is
+    /// [`No`](Support::No) then: in a package about all files, otherwise about those of its [question](Self::question_of).
+    ///
+    /// ```
+    /// use device_select::{Device, FileSet, Support, select, units};
+    ///
+    /// let gpu = Device::parse("gfx906")?;
+    /// let mut set = FileSet::new([gpu.clone()]).with_package("foo.whl");
+    /// let units = units(std::fs::File::open("../../examples/data/kernels.hipfb").unwrap()).unwrap();
+    /// set.add("foo.whl:foo/kernels.hipfb", &units, [(0, &select(&units, &gpu))]);
+    /// set.add_unread("foo.whl:foo/damaged.so");
+    /// assert_eq!(set.support(0), Some(Support::Unknown));
+    /// let text = set.conclusion(0).unwrap().text;
+    /// assert!(text.starts_with("was not read as a whole; what was read lacks code for gfx906 in "), "{text}");
+    /// # Ok::<(), device_select::NotADevice>(())
+    /// ```
+    pub fn add_unread(&mut self, path: &str) {
+        self.unread.insert(Self::question_of(self.path_in(path)).1);
+    }
+
+    /// Returns whether something was not read.
+    pub(crate) fn is_partial(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Returns the answer to a question for a device, by its number; `None` if there is nothing for its vendor.
+    pub(crate) fn support_in(&self, question: &Question, device: usize) -> Option<Support> {
+        let support = question.support(device)?;
+        let is_partial = self.unread.contains(&question.name);
+        Some(if is_partial { support.of_part() } else { support })
+    }
+
+    /// Returns the path of a file without the package.
+    fn path_in<'p>(&self, path: &'p str) -> &'p str {
+        let member = path.strip_prefix(&*self.name).and_then(|member| member.strip_prefix(':'));
+        member.unwrap_or(path)
+    }
+
     /// Returns the answers that those of a file belong to.
     fn answers_of(&mut self, path: &str, device: usize) -> Option<&mut Answers> {
-        let member = path.strip_prefix(&*self.name).and_then(|member| member.strip_prefix(':'));
-        let path = member.unwrap_or(path);
+        let path = self.path_in(path);
         let (kind, name) = Self::question_of(path);
         let at = *self.by_name.entry(name).or_insert_with_key(|name| {
             let answers = self.devices.iter().map(|_| Answers::default()).collect();
@@ -326,6 +369,12 @@ impl FileSet {
     /// [`Partly`](Support::Partly).
     #[must_use]
     pub fn support(&self, device: usize) -> Option<Support> {
+        let support = self.support_of_read(device)?;
+        Some(if self.is_partial() { support.of_part() } else { support })
+    }
+
+    /// Returns the answer for a device by the files that were read.
+    pub(crate) fn support_of_read(&self, device: usize) -> Option<Support> {
         let of = |question: &Question| question.support(device);
         let worst = self.questions.iter().filter_map(of).max()?;
         let is_chosen = |question: &Question| {
@@ -342,7 +391,7 @@ impl FileSet {
     /// Returns the answer for a device, by its number. Files of several packages are not judged together.
     fn support_of(&self, device: usize) -> Option<Support> {
         if self.name.is_empty() {
-            self.questions.iter().filter_map(|one| one.support(device)).max()
+            self.questions.iter().filter_map(|one| self.support_in(one, device)).max()
         } else {
             self.support(device)
         }
@@ -358,8 +407,10 @@ impl FileSet {
     /// Returns the devices for which the answer is no, and other code would help.
     pub fn lacking(&self) -> impl Iterator<Item = &Device> {
         let is_no = |device: usize| {
-            let mut lacking =
-                self.questions.iter().filter(|one| one.support(device) == Some(Support::No));
+            let mut lacking = self
+                .questions
+                .iter()
+                .filter(|one| self.support_in(one, device) == Some(Support::No));
             self.support_of(device) == Some(Support::No)
                 && lacking.any(|question| question.obstacle(device).is_none())
         };
@@ -430,7 +481,7 @@ impl Answers {
             self.containers.0 += 1;
             self.containers.1 += usize::from(!answer.lacks_code());
         }
-        if self.count(path, selection.support()) {
+        if self.count(path, selection.of_read()) {
             let is_conditional = |answer: &Answer| answer.given.condition().is_some();
             self.is_conditional |= selection.answers().iter().any(is_conditional);
             return;

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use crate::device::Device;
 use crate::few::{each_once, few};
 use crate::set::{FileSet, Question, QuestionKind};
-use crate::support::Support;
+use crate::support::{Support, of_part};
 use crate::vendor::Vendor;
 use crate::words::{Conclusion, Tone};
 
@@ -31,11 +31,13 @@ impl FileSet {
     /// ```
     #[must_use]
     pub fn conclusion(&self, device: usize) -> Option<Conclusion> {
-        let support = self.support(device)?;
+        let support = self.support_of_read(device)?;
         let name = &self.devices().get(device)?.name();
         let questions: Vec<&Question> = self.questions().iter().collect();
         let asked = About { gpu: device, name, questions: about(&questions, device, |_| true) };
-        Some(Conclusion::new(asked.tone(support), asked.words(support)))
+        let conclusion = Conclusion::new(asked.tone(support), asked.words(support));
+        let is_whole = self.support(device) == Some(support);
+        Some(if is_whole { conclusion } else { conclusion.of_part() })
     }
 
     /// Returns the answers for all devices, with what they are about: the package, or each question about files of several
@@ -53,7 +55,9 @@ impl FileSet {
         let all = self.questions().iter().flat_map(|question| {
             devices().filter_map(move |(n, gpu)| {
                 let (support, conclusion) =
-                    question.support(n).zip(question.conclusion(n, &gpu.name()))?;
+                    self.support_in(question, n).zip(question.conclusion(n, &gpu.name()))?;
+                let is_whole = question.support(n) == Some(support);
+                let conclusion = if is_whole { conclusion } else { conclusion.of_part() };
                 Some(SetAnswer { name: question.name(), gpu, support, conclusion })
             })
         });
@@ -69,17 +73,25 @@ impl FileSet {
         let Some(gpu) = self.devices().get(device) else { return Verdict::default() };
         let (name, vendor) = (gpu.name(), gpu.vendor());
         let (kind, why) = match self.support(device).zip(self.conclusion(device)) {
-            _ if !self.has_code => (VerdictKind::NoDeviceCode, "no device code".to_owned()),
-            None if self.vendors.contains(vendor.as_str()) => {
-                (VerdictKind::OtherVendors, "has kernel packs for other GPUs only".to_owned())
+            _ if !self.has_code && self.is_partial() => {
+                (VerdictKind::Unknown, of_part("has no device code"))
             }
+            _ if !self.has_code => (VerdictKind::NoDeviceCode, "no device code".to_owned()),
             None => {
-                let vendors = Vec::from_iter(self.vendors.iter().copied()).join(", ");
-                let vendor = vendor.as_str();
-                let why = format!(
-                    "has code for GPUs of {vendors} only; install its build for {vendor}, if it is to use {name}"
-                );
-                (VerdictKind::OtherVendors, why)
+                let why = if self.vendors.contains(vendor.as_str()) {
+                    "has kernel packs for other GPUs only".to_owned()
+                } else {
+                    let vendors = Vec::from_iter(self.vendors.iter().copied()).join(", ");
+                    let vendor = vendor.as_str();
+                    format!(
+                        "has code for GPUs of {vendors} only; install its build for {vendor}, if it is to use {name}"
+                    )
+                };
+                if self.is_partial() {
+                    (VerdictKind::Unknown, of_part(&why))
+                } else {
+                    (VerdictKind::OtherVendors, why)
+                }
             }
             Some((Support::Yes, _)) => {
                 let s = if files == 1 { "" } else { "s" };
@@ -99,6 +111,9 @@ impl FileSet {
                 (VerdictKind::Serves, why)
             }
             Some((Support::Partly, words)) => (VerdictKind::Partly, words.text),
+            Some((Support::Unknown, words)) if self.is_partial() => {
+                (VerdictKind::Unknown, words.text)
+            }
             Some((Support::Unknown | Support::No, words)) => {
                 let advice = match vendor {
                     Vendor::Amd => ", or one with generic code",
@@ -153,6 +168,8 @@ pub enum VerdictKind {
     Partly,
     /// The package lacks code for the device.
     DoesNotServe,
+    /// Something that may hold code was not read, and the rest lacks code for the device.
+    Unknown,
     /// All code is for devices of other vendors.
     OtherVendors,
     /// The package has no device code.
@@ -168,6 +185,7 @@ impl VerdictKind {
             VerdictKind::Serves => "serves",
             VerdictKind::Partly => "partly",
             VerdictKind::DoesNotServe => "does-not-serve",
+            VerdictKind::Unknown => "unknown",
             VerdictKind::OtherVendors => "other-vendors",
             VerdictKind::NoDeviceCode => "no-device-code",
         }

@@ -1,5 +1,7 @@
 //! The four answers.
 
+use alloc::format;
+use alloc::string::String;
 use core::fmt;
 
 /// The answer to whether something runs on a device. The worst answer about its parts is the one about the whole: the
@@ -29,6 +31,17 @@ impl Support {
             Support::No => "no",
         }
     }
+
+    /// Returns the answer about the whole, by the answer about the part that was read: code that was not found there may be in the
+    /// rest.
+    pub(crate) fn of_part(self) -> Self {
+        self.min(Support::Unknown)
+    }
+}
+
+/// Returns the words about the whole, by the words about the part that was read.
+pub(crate) fn of_part(words: &str) -> String {
+    format!("was not read as a whole; what was read {words}")
 }
 
 impl fmt::Display for Support {

@@ -12,7 +12,7 @@ use crate::device::Device;
 use crate::few::{each_once, few};
 use crate::needs::{Need, Software};
 use crate::overrides::Override;
-use crate::support::Support;
+use crate::support::{Support, of_part};
 use crate::unit::Unit;
 
 /// The quality of an answer.
@@ -42,6 +42,11 @@ impl Conclusion {
     pub(crate) fn new(tone: Tone, text: String) -> Self {
         Conclusion { tone, text }
     }
+
+    /// Returns the conclusion about the whole, by this one about the part that was read.
+    pub(crate) fn of_part(self) -> Self {
+        Conclusion { text: of_part(&self.text), ..self }
+    }
 }
 
 impl Selection {
@@ -60,6 +65,15 @@ impl Selection {
     /// ```
     #[must_use]
     pub fn conclusion(&self, units: &[Unit], gpu: &Device) -> Conclusion {
+        let conclusion = self.conclusion_of_read(units, gpu);
+        // The only way to another answer.
+        if self.support() == self.of_read() { conclusion } else { conclusion.of_part() }
+    }
+
+    fn conclusion_of_read(&self, units: &[Unit], gpu: &Device) -> Conclusion {
+        if units.is_empty() {
+            return Conclusion::new(Tone::Bad, "has no device code".to_owned());
+        }
         let name = gpu.name();
         let all = || units.iter().zip(self.answers());
         let left_out = |note| all().filter(move |(_, answer)| answer.note == Some(note));
@@ -80,7 +94,7 @@ impl Selection {
             .collect();
         let all = counted.len() + elsewhere.len();
         let without = missing.len() + elsewhere.len();
-        let tone = match (self.support(), &conditions[..]) {
+        let tone = match (self.of_read(), &conditions[..]) {
             (Support::Yes, []) if elsewhere.is_empty() => Tone::Good,
             (Support::Yes | Support::Partly, _) => Tone::Mixed,
             (Support::Unknown | Support::No, _) => Tone::Bad,
@@ -103,7 +117,7 @@ impl Selection {
                 format!("has code for {name}{of} that no runtime finds: no wrapper leads to it");
             return Conclusion::new(tone, words);
         }
-        if self.support() == Support::Unknown {
+        if self.of_read() == Support::Unknown {
             let words = format!("unknown for {name}: LTO-IR only, which a linker compiles");
             return Conclusion::new(tone, words);
         }
@@ -123,7 +137,7 @@ impl Selection {
             (all, without) if all == without => format!("has no code for {name}"),
             (all, without) => {
                 let have = if all - without == 1 { "has" } else { "have" };
-                let partly = if self.support() == Support::Partly { "partly: " } else { "" };
+                let partly = if self.of_read() == Support::Partly { "partly: " } else { "" };
                 format!("{partly}{} of {all} {containers} {have} code for {name}", all - without)
             }
         };

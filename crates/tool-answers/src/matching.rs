@@ -150,7 +150,8 @@ impl File {
     /// Returns a file that was read, with the answers for the GPUs.
     pub fn with_answers(question: &Question<'_>, read: FileUnits) -> Self {
         let gpus = question.gpus.iter();
-        let answers = gpus.map(|gpu| device_select::select(&read.units, gpu)).collect();
+        let select = |gpu| device_select::select(&read.units, gpu).with_unread(read.is_partial);
+        let answers = gpus.map(select).collect();
         File { read, answers, pack: None }
     }
 

@@ -96,6 +96,11 @@ impl Complaint {
         Complaint { severity: Severity::Error, code, file, offset: None, text }
     }
 
+    /// Returns whether it may have kept device code from being seen.
+    pub fn hides_code(&self) -> bool {
+        self.severity == Severity::Error && device_files::hides_code(self.code)
+    }
+
     /// Returns the text with the name of the file.
     pub fn message(&self) -> String {
         format!("{}: {}", self.file, self.text)

@@ -254,7 +254,10 @@ impl Inputs {
                         let file = member.as_ref().unwrap_or(file);
                         looked.add(&file.name, take(file, result)?, tally);
                     }
-                    Err(fault) => looked.fail(&file.name, fault, tally),
+                    Err(fault) => {
+                        file.partial.set();
+                        looked.fail(&file.name, fault, tally);
+                    }
                 }
                 io::Result::Ok(())
             };
@@ -265,7 +268,7 @@ impl Inputs {
             let mut tally = Tally::default();
             let taken = &mut |result| take_one(&mut looked, file, result, &mut tally);
             let members = file.results(&scope, each, &work, taken)?;
-            looked.end(named(file), members, of(file), tally);
+            looked.end(named(file), members, of(file), (tally, &file.partial));
             note_cost(&mut looked, file);
         } else {
             let look = |file: &Input| {
@@ -282,7 +285,7 @@ impl Inputs {
                 let take = |result| take_one(&mut looked, file, result, &mut tally);
                 results.into_iter().try_for_each(take)?;
                 progress.pass(|| file.size());
-                looked.end(named(file), members, of(file), tally);
+                looked.end(named(file), members, of(file), (tally, &file.partial));
                 note_cost(&mut looked, file);
                 io::Result::Ok(())
             })?;

@@ -7,7 +7,7 @@ use tool_kit::opened::Opened;
 use tool_kit::remote::Remote;
 
 /// Ends of the names of files without device code: text, Python's code, pictures, fonts.
-const WITHOUT_CODE: [&str; 59] = [
+const WITHOUT_CODE: [&str; 58] = [
     ".c",
     ".cc",
     ".cfg",
@@ -18,6 +18,7 @@ const WITHOUT_CODE: [&str; 59] = [
     ".cu",
     ".cuh",
     ".cxx",
+    ".d.ts",
     ".f90",
     ".gif",
     ".h",
@@ -44,7 +45,6 @@ const WITHOUT_CODE: [&str; 59] = [
     ".pdf",
     ".png",
     ".proto",
-    ".pth",
     ".pxd",
     ".pxi",
     ".py",
@@ -56,7 +56,6 @@ const WITHOUT_CODE: [&str; 59] = [
     ".svg",
     ".template",
     ".toml",
-    ".ts",
     ".ttf",
     ".txt",
     ".typed",
@@ -68,6 +67,12 @@ const WITHOUT_CODE: [&str; 59] = [
     ".yml",
     ".zig",
 ];
+
+/// Ends of the names of text that models have, too, with engines and kernels in them: these are large.
+const PERHAPS_CODE: [&str; 2] = [".pth", ".ts"];
+
+/// The most bytes of a member that is read by a name like [that](PERHAPS_CODE).
+const MOST_TEXT: u64 = 64 << 10;
 
 /// Parts of the names of files that are read in place where they are stored as they are.
 const IN_PLACE: [&str; 12] = [
@@ -86,8 +91,9 @@ pub(crate) fn prepare(remote: &Remote, member: &ZipMember, place: Option<&Range<
         return false;
     }
     let name = String::from_utf8_lossy(member.name()).to_ascii_lowercase();
-    if !remote.scans() && !may_hold_code(&name) {
-        remote.add_unread();
+    let is_hidden = is_large_model(&name, member.size().max(member.stored_size()));
+    if !remote.scans() && (is_hidden || !may_hold_code(&name)) {
+        remote.add_unread(is_hidden);
         return false;
     }
     let is_stored = member.method() == 0 && member.stored_size() == member.size();
@@ -101,6 +107,11 @@ pub(crate) fn prepare(remote: &Remote, member: &ZipMember, place: Option<&Range<
 pub(crate) fn is_read_in_place(package: &Opened, member: &Member) -> bool {
     let name = || String::from_utf8_lossy(member.path().name()).to_ascii_lowercase();
     package.remote().is_none() || is_in_place(&name(), member.size())
+}
+
+/// Returns whether a member with this name, in lower case, and size is a model by its size: it is not read, and may hold device code.
+fn is_large_model(name: &str, size: u64) -> bool {
+    size > MOST_TEXT && may_hold_code(name) && PERHAPS_CODE.iter().any(|end| name.ends_with(end))
 }
 
 /// Returns whether a member with this name, in lower case, may hold device code.
@@ -148,8 +159,21 @@ mod tests {
         ] {
             assert!(may_hold_code(name), "{name}");
         }
-        for name in ["a/b.py", "x-1.dist-info/record", "x-1.dist-info/sboms/x", "x.h", "x.json"] {
+        for name in [
+            "a/b.py",
+            "x-1.dist-info/record",
+            "x-1.dist-info/sboms/x",
+            "x.h",
+            "x.json",
+            "x.pyc",
+            "x.d.ts",
+        ] {
             assert!(!may_hold_code(name), "{name}");
+            assert!(!is_large_model(name, 1 << 30), "{name}");
+        }
+        for name in ["model.ts", "a/model.pth"] {
+            assert!(may_hold_code(name), "{name}");
+            assert!(is_large_model(name, 1 << 20) && !is_large_model(name, 100), "{name}");
         }
         for name in
             ["a/b.so", "lib/libx.so.12", "x.cpython-311-x86_64-linux-gnu.so", "x.dll", "x.co"]

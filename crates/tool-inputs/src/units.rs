@@ -25,6 +25,8 @@ pub struct FileUnits {
     pub units: Vec<Unit>,
     /// `true` if its code is in kernel packs; [`read_all`](Self::read_all) looks for that.
     pub is_split: bool,
+    /// `true` if a part was not read that may hold device code.
+    pub is_partial: bool,
 }
 
 impl FileUnits {
@@ -75,7 +77,10 @@ impl FileUnits {
             }
         }
         units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
-        if units.is_empty() && errors == 0 {
+        let is_partial = summary.unsearched > 0
+            || complaints.iter().any(Complaint::hides_code)
+            || file.package().is_none() && file.partial().is_set();
+        if units.is_empty() && errors == 0 && !is_empty_part(&summary) {
             let (code, why) = match (summary.images, summary.no_images()) {
                 (0, Ok(why)) => ("targets/nothing", why),
                 (0, Err(why)) => ("file/unknown", why),
@@ -86,7 +91,7 @@ impl FileUnits {
             };
             complaints.push(Complaint::error(name, code, why));
         }
-        (Some(FileUnits { summary, errors, units, is_split: false }), complaints)
+        (Some(FileUnits { summary, errors, units, is_split: false, is_partial }), complaints)
     }
 
     /// Reads all files of inputs, and hands over those with containers, and libraries whose code is in kernel packs; prints what cannot be read.
@@ -117,6 +122,17 @@ impl FileUnits {
     pub fn is_damaged(&self) -> bool {
         self.errors > 0
     }
+
+    /// Returns whether there is an answer about it: without containers only if it was not searched as a whole. Otherwise a complaint
+    /// has the reason.
+    pub fn has_answer(&self) -> bool {
+        !self.units.is_empty() || is_empty_part(&self.summary)
+    }
+}
+
+/// Returns whether nothing was found in a file that was not searched as a whole.
+fn is_empty_part(summary: &Summary) -> bool {
+    summary.images == 0 && summary.unsearched > 0 && summary.no_images().is_ok()
 }
 
 /// Visitor that collects units, and complaints.

@@ -220,6 +220,8 @@ pub struct InstalledFaults {
     pub tree: Vec<String>,
     /// Complaints about files that could not be read, or not as a whole.
     pub files: Vec<Complaint>,
+    /// `true` if files that may hold device code were not read.
+    pub is_partial: bool,
 }
 
 /// Reads the device code of all files of a distribution, one by one, and hands it over with the file and its path below
@@ -232,11 +234,13 @@ pub fn read_installed(
     let tree = distribution.tree();
     let texts =
         |faults: &[TreeFault]| faults.iter().map(|fault| tree.text(fault)).collect::<Vec<_>>();
-    let mut faults = InstalledFaults { tree: texts(distribution.faults()), files: Vec::new() };
+    let tree_faults = texts(distribution.faults());
+    let mut faults = InstalledFaults { tree: tree_faults, ..InstalledFaults::default() };
     let files = match distribution.files(is_named_for_code) {
         Ok(files) => files,
         Err(fault) => {
             faults.tree.push(tree.text(&fault));
+            faults.is_partial = true;
             return faults;
         }
     };
@@ -254,6 +258,7 @@ pub fn read_installed(
             let errors = complaints.into_iter().filter(|one| one.severity == Severity::Error);
             faults.files.extend(errors);
         }
+        faults.is_partial |= read.as_ref().is_none_or(|read| read.is_partial);
         if let Some(read) = read {
             take(&file, name, InstalledCode::Units(read));
         }

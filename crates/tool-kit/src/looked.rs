@@ -1,7 +1,26 @@
 //! The result of a look into files, directories and packages, and notes about the ones in which nothing was seen.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::finding::{Finding, Level};
 use crate::{Outcome, report, style};
+
+/// The mark that a part of a file or a package was not read, and may hold what is looked for. Copies are one mark.
+#[derive(Clone, Debug, Default)]
+pub struct Partial(Arc<AtomicBool>);
+
+impl Partial {
+    /// Sets the mark.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether it is set.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// The result of a look into a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,12 +47,15 @@ impl Seen {
 pub struct Tally {
     is_seen: bool,
     not_read: usize,
+    /// `true` if more was not read than is counted.
+    is_partial: bool,
 }
 
 impl Tally {
     /// Returns the words about an argument in which nothing was seen.
     fn nothing(self, name: &str, sought: &str, files: &str) -> String {
         let not_read = match self.not_read {
+            0 if self.is_partial => "; not all was read".to_owned(),
             0 => String::new(),
             1 => "; 1 was not read".to_owned(),
             n => format!("; {n} were not read"),
@@ -54,6 +76,7 @@ pub struct Looked {
     /// The first files that were not read.
     unread: Vec<String>,
     not_read: usize,
+    is_partial: bool,
     /// All files in which something was seen, or that were not read.
     files: Vec<(String, Seen)>,
     findings: Vec<Finding>,
@@ -65,7 +88,19 @@ impl Looked {
         let directories = vec![Tally::default(); directories];
         let (empty, unread, outcome) = (Vec::new(), Vec::new(), Outcome::Clean);
         let (files, findings) = (Vec::new(), Vec::new());
-        Looked { outcome, sought, hidden, directories, empty, unread, not_read: 0, files, findings }
+        let (not_read, is_partial) = (0, false);
+        Looked {
+            outcome,
+            sought,
+            hidden,
+            directories,
+            empty,
+            unread,
+            not_read,
+            is_partial,
+            files,
+            findings,
+        }
     }
 
     /// Adds what was seen in a file, or a member of a package.
@@ -134,8 +169,10 @@ impl Looked {
         named: Option<String>,
         members: Option<usize>,
         directory: Option<usize>,
-        tally: Tally,
+        (mut tally, partial): (Tally, &Partial),
     ) {
+        tally.is_partial |= partial.is_set();
+        self.is_partial |= tally.is_partial;
         if let Some((name, members)) = named.zip(members).filter(|_| !tally.is_seen) {
             let members = style::count(members, "member");
             self.empty.push(tally.nothing(&name, self.sought, &members));
@@ -143,6 +180,7 @@ impl Looked {
         if let Some(directory) = directory.and_then(|at| self.directories.get_mut(at)) {
             directory.is_seen |= tally.is_seen;
             directory.not_read += tally.not_read;
+            directory.is_partial |= tally.is_partial;
         }
     }
 
@@ -151,6 +189,11 @@ impl Looked {
         if let Some(tally) = self.directories.get(directory).filter(|tally| !tally.is_seen) {
             self.empty.push(tally.nothing(name, self.sought, &style::files(files)));
         }
+    }
+
+    /// Returns whether a part was not read that may hold what is looked for.
+    pub fn is_partial(&self) -> bool {
+        self.is_partial
     }
 
     /// Returns whether something is wrong.

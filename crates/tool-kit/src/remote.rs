@@ -23,13 +23,16 @@ pub struct Remote {
     pub ranges: Ranges,
     scans: bool,
     unread: AtomicUsize,
+    /// The number of these that may hold device code.
+    hidden: AtomicUsize,
     unsearched: AtomicUsize,
 }
 
 impl Remote {
     /// Creates a file without omissions. `scans` says that all of it is read.
     pub fn new(ranges: Ranges, scans: bool) -> Self {
-        Remote { ranges, scans, unread: AtomicUsize::new(0), unsearched: AtomicUsize::new(0) }
+        let [unread, hidden, unsearched] = [(); 3].map(|()| AtomicUsize::new(0));
+        Remote { ranges, scans, unread, hidden, unsearched }
     }
 
     /// Returns whether all is read: host files as a whole, and all members of packages.
@@ -37,9 +40,11 @@ impl Remote {
         self.scans
     }
 
-    /// Counts a member of a package that was not read, because its name is not one of a file with device code.
-    pub fn add_unread(&self) {
+    /// Counts a member of a package that was not read, because its name is not one of a file with device code. `may_hold_code` says
+    /// that it could be one.
+    pub fn add_unread(&self, may_hold_code: bool) {
         self.unread.fetch_add(1, Ordering::Relaxed);
+        self.hidden.fetch_add(usize::from(may_hold_code), Ordering::Relaxed);
     }
 
     /// Counts host files that were not searched outside of device sections.
@@ -47,10 +52,15 @@ impl Remote {
         self.unsearched.fetch_add(files, Ordering::Relaxed);
     }
 
+    /// Returns whether something was not read that may hold device code.
+    pub fn is_partial(&self) -> bool {
+        [&self.hidden, &self.unsearched].iter().any(|count| count.load(Ordering::Relaxed) > 0)
+    }
+
     /// Returns the text about what was not read; empty if all was.
     pub fn left_out(&self) -> String {
-        let [unread, unsearched] =
-            [&self.unread, &self.unsearched].map(|count| count.load(Ordering::Relaxed));
+        let [unread, hidden, unsearched] = [&self.unread, &self.hidden, &self.unsearched]
+            .map(|count| count.load(Ordering::Relaxed));
         let (mut text, mut between) = (String::new(), "");
         let mut add = |part: fmt::Arguments<'_>| {
             text.push_str(between);
@@ -59,7 +69,11 @@ impl Remote {
         };
         if unread > 0 {
             let members = crate::style::count(unread, "member");
-            add(format_args!("{members} not read, by their names (--scan)"));
+            let hidden = match hidden {
+                0 => String::new(),
+                hidden => format!(" ({hidden} may hold device code)"),
+            };
+            add(format_args!("{members} not read, by their names{hidden} (--scan)"));
         }
         if unsearched > 0 {
             let files = crate::style::files(unsearched);

@@ -98,7 +98,9 @@ pub(super) fn run(args: &Args) -> io::Result<Outcome> {
     let mut looked =
         inputs.look(limits, "listing", list, |file, (holding, complaints, summary)| {
             let has_faults =
-                complaint::report(&mut document, file.name(), &complaints, &summary, |_| None)?;
+                complaint::report(&mut document, file.name(), &complaints, &summary, |_| {
+                    file.split_library().err().map(Err)
+                })?;
             let (Some(holding), Ok(summary)) = (holding, summary) else { return Ok(Seen::Faults) };
             if holding.is_empty() {
                 return Ok(if has_faults { Seen::Faults } else { file.nothing(&summary) });

@@ -140,7 +140,7 @@ impl Reporter for Printer<'_> {
     }
 
     fn file(&mut self, input: &Input, file: &File, is_taken: bool) -> io::Result<()> {
-        if file.read.units.is_empty() {
+        if !file.read.has_answer() {
             return Ok(());
         }
         let (question, name, units) = (self.question, input.name(), &file.read.units);
@@ -181,6 +181,7 @@ impl Reporter for Printer<'_> {
         if input.is_named() {
             ls::heading(out, name, &file.read.summary)?;
             match (&question.gpus[..], &file.answers[..]) {
+                _ if units.is_empty() => {}
                 ([gpu], [answers]) => view::one_gpu(out, units, gpu, answers.answers())?,
                 (gpus, answers) => view::several_gpus(out, units, gpus, answers)?,
             }

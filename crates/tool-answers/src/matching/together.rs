@@ -15,7 +15,7 @@ use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::split_library::{Host, without_features};
 use tool_inputs::variants::OpenWheel;
 use tool_kit::input;
-use tool_kit::looked::Seen;
+use tool_kit::looked::{Partial, Seen};
 
 /// The answers of files, one after the other.
 #[derive(Debug)]
@@ -120,10 +120,16 @@ impl<'q, R: Reporter> Matcher<'q, R> {
                 return Ok(Seen::Well);
             }
         };
-        if let Some(done) = together.package.take_if(|done| input.package() != Some(done.name())) {
-            together.end_package(&done, reporter)?;
+        let is_done = |done: &Package| input.package() != Some(done.set.name());
+        if let Some(done) = together.package.take_if(|done| is_done(done)) {
+            together.end_package(done, reporter)?;
         }
-        let seen = match File::seen(together, input, file.as_ref()) {
+        let is_partial = file.as_ref().is_none_or(|file| file.read.is_partial);
+        let seen = File::seen(together, input, file.as_ref());
+        if is_partial || matches!(seen, Err(Seen::Unread(_))) {
+            together.add_unread(input);
+        }
+        let seen = match seen {
             Ok(seen) => seen,
             Err(seen) => return Ok(seen),
         };
@@ -158,15 +164,35 @@ impl<'q, R: Reporter> Matcher<'q, R> {
 pub(super) struct Together<'q> {
     pub(super) question: &'q Question<'q>,
     several: Alternatives,
-    package: Option<FileSet>,
+    package: Option<Package>,
     alternatives: FileSet,
     /// The split libraries and the kernel packs in packages.
     split: PackSet<Host>,
     packs: Vec<PackFile>,
     /// The split libraries and the kernel packs on servers that arguments name.
     online: PackSet<Host>,
+    /// The marks of all inputs: packs may lie in any.
+    partial: Vec<Partial>,
     variants: VariantAnswers,
     fails: bool,
+}
+
+/// The files of a package, and the mark that a part of it was not read.
+#[derive(Debug)]
+struct Package {
+    set: FileSet,
+    partial: Partial,
+}
+
+impl Package {
+    /// Returns the files, when all that was not read is known.
+    fn end(mut self) -> FileSet {
+        if self.partial.is_set() {
+            let name = self.set.name().to_owned();
+            self.set.add_unread(&name);
+        }
+        self.set
+    }
 }
 
 /// A kernel pack in a package.
@@ -196,7 +222,19 @@ impl<'q> Together<'q> {
             }
         }
         let (package, fails) = (None, false);
-        Together { question, several, package, alternatives, split, packs, online, variants, fails }
+        let partial = inputs.files().iter().map(|file| file.partial().clone()).collect();
+        Together {
+            question,
+            several,
+            package,
+            alternatives,
+            split,
+            packs,
+            online,
+            partial,
+            variants,
+            fails,
+        }
     }
 
     /// Returns whether a file is judged with others: as a member of a package, or as one of several alternatives in a directory.
@@ -205,10 +243,20 @@ impl<'q> Together<'q> {
     }
 
     /// Ends a package.
-    fn end_package(&mut self, set: &FileSet, reporter: &mut impl Reporter) -> io::Result<()> {
-        let is_variant = self.variants.take(set);
+    fn end_package(&mut self, package: Package, reporter: &mut impl Reporter) -> io::Result<()> {
+        let set = package.end();
+        let is_variant = self.variants.take(&set);
         self.fails |= !is_variant && self.question.fails(set.worst());
-        reporter.set(set, is_variant)
+        reporter.set(&set, is_variant)
+    }
+
+    /// Adds a file that was not read as a whole, for the answers about others.
+    fn add_unread(&mut self, input: &Input) {
+        if input.package().is_some() {
+            input.partial().set();
+        } else if self.is_about(input) {
+            self.alternatives.add_unread(input.name());
+        }
     }
 
     /// Returns whether a file is one of these, and adds it.
@@ -219,7 +267,11 @@ impl<'q> Together<'q> {
         let Together { question, package, alternatives, .. } = self;
         let new = |name| FileSet::new(question.gpus.clone()).with_package(name);
         let set = match input.package() {
-            Some(name) => package.get_or_insert_with(|| new(name)),
+            Some(name) => {
+                let partial = || input.partial().clone();
+                let new = || Package { set: new(name), partial: partial() };
+                &mut package.get_or_insert_with(new).set
+            }
             None => alternatives,
         };
         file.add_to(set, input.name(), question, input);
@@ -229,8 +281,9 @@ impl<'q> Together<'q> {
     /// Ends all; returns whether an answer is one for exit status 1.
     fn end(mut self, reporter: &mut impl Reporter) -> io::Result<bool> {
         if let Some(done) = self.package.take() {
-            self.end_package(&done, reporter)?;
+            self.end_package(done, reporter)?;
         }
+        let is_partial = self.partial.iter().any(Partial::is_set);
         let mut fails = self.fails | self.question.fails(self.alternatives.worst());
         reporter.set(&self.alternatives, false)?;
         for answer in self.variants.all() {
@@ -239,6 +292,7 @@ impl<'q> Together<'q> {
         }
         for gpu in self.question.gpus.iter().filter(|gpu| gpu.vendor() == Vendor::Amd) {
             for (name, answer) in self.split.answers(gpu) {
+                let answer = answer.with_unread(is_partial);
                 fails |= !answer.is_served();
                 reporter.split(name, &answer)?;
             }
@@ -254,24 +308,26 @@ impl<'q> Together<'q> {
         }
         // Packs without their libraries answer for themselves: packs of a package together, and packs that are
         // installed for one library.
-        let mut alone: Vec<(&Path, FileSet)> = Vec::new();
+        let mut alone: Vec<(&Path, Package)> = Vec::new();
         for pack in self.packs.iter().filter(|pack| !self.split.has_library_of(&pack.toc)) {
             // A pack that lies in no package has no name of one.
             let name = pack.input.package().unwrap_or_default();
             let directory = pack.path.parent().unwrap_or(&pack.path);
-            let known = alone.iter().position(|(at, set)| set.name() == name || *at == directory);
-            let known = known.unwrap_or_else(|| {
+            let is_known =
+                |(at, package): &(&Path, Package)| package.set.name() == name || *at == directory;
+            let known = alone.iter().position(is_known).unwrap_or_else(|| {
                 let set = FileSet::new(self.question.gpus.clone()).with_package(name);
-                alone.push((directory, set));
+                alone.push((directory, Package { set, partial: pack.input.partial().clone() }));
                 alone.len() - 1
             });
-            if let Some((_, set)) = alone.get_mut(known) {
+            if let Some((_, Package { set, .. })) = alone.get_mut(known) {
                 pack.file.add_to(set, &input::display(&pack.path), self.question, &pack.input);
             }
         }
-        for (_, set) in &alone {
+        for (_, package) in alone {
+            let set = package.end();
             fails |= self.question.fails(set.worst());
-            reporter.set(set, false)?;
+            reporter.set(&set, false)?;
         }
         Ok(fails)
     }

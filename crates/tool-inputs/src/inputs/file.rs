@@ -17,7 +17,7 @@ use crate::online::Online;
 use crate::package::Package;
 use crate::split_library::{Host, read_tables};
 use tool_kit::directory::Held;
-use tool_kit::looked::Seen;
+use tool_kit::looked::{Partial, Seen};
 use tool_kit::opened::{MaxInput, Opened};
 use tool_kit::output::Name;
 use tool_kit::parallel::Threads;
@@ -41,6 +41,8 @@ pub struct Input {
     pub(super) opened: Option<Result<Arc<Opened>, Arc<io::Error>>>,
     /// Its wrappers and its marker, if its device code is in kernel packs.
     pub(super) host: OnceLock<Result<Option<Arc<Host>>, String>>,
+    /// The mark that a part of it was not read, or of the package that it lies in.
+    pub(super) partial: Partial,
 }
 
 /// The way to a file.
@@ -90,6 +92,7 @@ impl Input {
             origin: Origin::Path { member: None },
             opened: None,
             host: OnceLock::new(),
+            partial: Partial::default(),
         }
     }
 
@@ -169,6 +172,11 @@ impl Input {
             Origin::Member { store, .. } => store.as_ref(),
             _ => None,
         }
+    }
+
+    /// Returns the mark that a part of the file, or of the package that it lies in, was not read and may hold device code.
+    pub fn partial(&self) -> &Partial {
+        &self.partial
     }
 
     /// Returns how many bytes at the end of a member are not read.
@@ -465,6 +473,9 @@ impl Input {
         match (self.split_library()?, not_read(summary.format, self.unread())) {
             (Some(host), _) => Ok(host.describe()),
             (None, Some(unread)) => Err(unread.to_string()),
+            (None, None) if summary.unsearched > 0 => {
+                summary.no_images().map(|why| format!("{why} in what was read"))
+            }
             (None, None) => summary.no_images(),
         }
     }
@@ -515,6 +526,10 @@ impl Input {
             Origin::Server(..) => return self.host.get().cloned().unwrap_or(Ok(None)),
             Origin::Member { installed, store: Some((store, _)), .. } => {
                 return known(Host::installed_as(store.reader(), installed));
+            }
+            // It was read when its bytes were there.
+            Origin::Member { store: None, .. } => {
+                return self.host.get().cloned().unwrap_or(Ok(None));
             }
             _ => {}
         }

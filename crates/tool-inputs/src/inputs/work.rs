@@ -13,6 +13,7 @@ use crate::limits::Limits;
 use crate::package::{self, Fault, Package};
 use tool_kit::budget::{Account, Budget};
 use tool_kit::parallel::Threads;
+use tool_kit::remote::Remote;
 use tool_kit::store::{Keep, Store};
 use tool_kit::{input, real, report};
 
@@ -59,6 +60,9 @@ impl Input {
         let members = self.results_of(&file, scope, threads, work, take);
         if let (Some(server), Some(Ok(opened))) = (self.server(), &file.opened) {
             server.end(opened);
+            if opened.remote().is_some_and(Remote::is_partial) {
+                self.partial.set();
+            }
         }
         members
     }
@@ -117,6 +121,7 @@ impl Input {
             {
                 // The program is a file like others; a script is not.
                 let opened = file.open(limits.max_input)?;
+                self.partial.set();
                 if !package::is_script(&opened) {
                     file.alone(limits, threads, work, take)?;
                 }
@@ -233,13 +238,13 @@ impl Input {
                 package: Some(self.name.clone()).filter(|_| !is_named && !is_file),
             };
             let (path, root, opened) = (PathBuf::from(path), self.root, self.opened.clone());
-            // Its path is not one of the system.
-            let host = OnceLock::from(Ok(None));
-            let mut input = Input { path, name, root, is_named, origin, opened, host };
+            let (host, partial) = (OnceLock::new(), self.partial.clone());
+            let mut input = Input { path, name, root, is_named, origin, opened, host, partial };
             if let Err(error) = input.read_online_host() {
                 return Ok(Some(Some(Err((input.name.clone(), report::reason(&error))))));
             }
             let result = work(&input, Threads::one());
+            let _ = input.host.set(input.split_library());
             if let Some(store) = input.take_bytes() {
                 if store.was_too_small() {
                     return Ok(Some(None));

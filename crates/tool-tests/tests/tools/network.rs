@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Output;
 
 use samples::packages::{self, Around, Made};
-use samples::server::{Manner, Server};
+use samples::server::{Endless, Manner, Server};
 
 use crate::common::{all_data, data, new_command, stderr, stdout, tool};
 
@@ -439,4 +439,217 @@ fn members_of_archives_that_were_not_searched_are_counted() {
     let not_searched = "not searched outside of device sections (--scan)";
     assert!(stderr(&run(&["ls", &url])).contains(not_searched));
     assert!(!stderr(&run(&["ls", "--scan", &url])).contains(not_searched));
+}
+
+/// Returns the verdicts of `match --json`: the answer and the message of each, without findings.
+fn verdicts(output: &Output) -> Vec<(String, String)> {
+    let document: serde_json::Value = serde_json::from_str(&stdout(output)).unwrap();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let verdicts = document["verdicts"].as_array().unwrap().iter();
+    verdicts.map(|verdict| (text(&verdict["answer"]), text(&verdict["message"]))).collect()
+}
+
+fn asked(gpu: &str, arguments: &[&str]) -> Vec<(String, String)> {
+    let gpu = format!("--gpu={gpu}");
+    verdicts(&run(&[&["match", "--json", &gpu][..], arguments].concat()))
+}
+
+const PART: &str = "was not read as a whole; what was read ";
+
+#[test]
+fn code_may_be_in_what_was_not_read() {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let mut library = fs::read(data("hip-two-units.so")).unwrap();
+    library.resize(65 << 20, 0);
+    let host = fs::read(data("host.o")).unwrap();
+    let wheel =
+        |members: &[(&str, &[u8])]| packages::zip(&packages::wheel(members), &Around::default());
+    let large = Made { method: 0, ..Made::new("libfoo.so", &library[..]) };
+    let model = noise(100_000);
+    for (name, bytes, expected) in [
+        ("hip.o", hip.clone(), "unknown"),
+        ("host.o", host.clone(), "unknown"),
+        // A library in place is not searched.
+        ("foo.zip", packages::zip(&[large], &Around::default()), "unknown"),
+        // All of a member that is compressed is read, and these names are not those of code.
+        ("foo.whl", wheel(&[("foo/hip.o", &hip), ("foo/x.py", b"x"), ("foo/x.txt", b"x")]), "no"),
+        // These are: models have them.
+        ("bar.whl", wheel(&[("foo/hip.o", &hip), ("foo/model.pth", &model)]), "unknown"),
+        ("baz.whl", wheel(&[("foo/hip.o", &hip), ("foo/model.ts", &model)]), "unknown"),
+        // A small one is text, and is read.
+        (
+            "qux.whl",
+            wheel(&[("foo/hip.o", &hip), ("foo/x.pth", b"import x"), ("foo/x.d.ts", &model)]),
+            "no",
+        ),
+    ] {
+        let server = Server::start(bytes, Manner::Right);
+        let url = server.url(&format!("/{name}"));
+        let found = asked("gfx1201", &[&url]);
+        let [(answer, message)] = &found[..] else { panic!("{name}: {found:?}") };
+        assert_eq!(
+            (&**answer, message.starts_with(PART)),
+            (expected, expected == "unknown"),
+            "{name}: {message}"
+        );
+        let said = stderr(&run(&["match", "--gpu=gfx1201", &url]));
+        assert_eq!(
+            said.contains("outside of device sections")
+                || said.contains("(1 may hold device code)"),
+            expected == "unknown",
+            "{name}: {said}"
+        );
+        // The part that was read is enough.
+        if name != "host.o" {
+            let found = asked("gfx1100", &[&url]);
+            assert_eq!(found[0].0, "yes", "{name}: {found:?}");
+            assert_eq!(asked("gfx1201", &["--scan", &url])[0].0, "no", "{name}");
+        }
+    }
+    // Each input is judged by itself.
+    let server = Server::start(hip, Manner::Right);
+    let local = data("hip.o").to_str().unwrap().to_owned();
+    let found = asked("gfx1201", &[&local, &server.url("/a"), &local]);
+    let answers: Vec<&str> = found.iter().map(|(answer, _)| &**answer).collect();
+    assert_eq!(answers, ["no", "unknown", "no"], "{found:?}");
+}
+
+#[test]
+fn a_package_with_a_damaged_member_is_not_known() {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let large = noise(100_000);
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("foo.whl");
+    let members = [("foo/hip.o", &hip[..]), ("foo/large.so", &large[..])];
+    fs::write(&path, packages::zip(&packages::wheel(&members), &Around::default())).unwrap();
+    let path = path.to_str().unwrap();
+    assert_eq!(asked("gfx1201", &[path])[0].0, "no");
+    // One that is damaged.
+    let mut bytes = fs::read(path).unwrap();
+    let at = bytes.windows(12).position(|found| found == b"foo/large.so").unwrap();
+    bytes[at + 50_000] ^= 1;
+    fs::write(path, bytes).unwrap();
+    let output = run(&["match", "--json", "--gpu=gfx1201,gfx1100", path]);
+    let found = verdicts(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(found[0].0 == "unknown" && found[0].1.starts_with(PART), "{found:?}");
+    assert_eq!(found[1].0, "yes", "{found:?}");
+    // The same for a limit.
+    let output = run(&["match", "--max-decompressed=50K", "--gpu=gfx1201", path]);
+    let (out, said) = (stdout(&output), stderr(&output));
+    assert!(out.contains(&format!("foo.whl: {PART}lacks code for gfx1201")), "{out}{said}");
+}
+
+#[test]
+fn variables_of_proxies_that_are_wrong_are_errors() {
+    let server = Server::start(fs::read(data("hip.o")).unwrap(), Manner::Right);
+    let url = server.url("/hip.o");
+    for (name, value) in [
+        ("HTTPS_PROXY", "htp://me:secret@proxy:1"),
+        ("http_proxy", "http://me:secret@proxy:port"),
+        ("ALL_PROXY", "socks5://me:secret@proxy:1"),
+    ] {
+        let output =
+            new_command(tool("offload")).args(["ls", &url]).env(name, value).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.starts_with(&format!("offload: error: {url}: {name}: not the URL of a proxy")),
+            "{said}"
+        );
+        assert!(!said.contains("secret"), "{said}");
+    }
+    assert_eq!(server.asked(), []);
+    let output =
+        new_command(tool("offload")).args(["ls", &url]).env("HTTPS_PROXY", "").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
+fn a_redirect_from_a_public_host_to_this_machine_is_refused() {
+    let victim = Server::start(fs::read(data("hip.o")).unwrap(), Manner::Right);
+    let own = victim.url("/hip.o?secret");
+    for to in [&*own, "http://169.254.169.254/latest", "http://[::1]:8080/", "http://10.0.0.1/x"] {
+        let proxy = Server::start(Vec::new(), Manner::ProxyRedirects(to.to_owned()));
+        let public = "http://files.example.com/hip.o";
+        let command = |url: &str| {
+            let mut command = new_command(tool("offload"));
+            command.args(["match", "--gpu=gfx1100", url]).env("HTTP_PROXY", proxy.url(""));
+            command.output().unwrap()
+        };
+        let output = command(public);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let error = format!("offload: error: {public}: redirect: ");
+        assert!(said.starts_with(&error) && said.contains("expected a public address"), "{said}");
+        assert!(!said.contains("secret"), "{said}");
+        assert_eq!(proxy.asked().len(), 1, "{to}");
+    }
+    assert_eq!(victim.asked(), []);
+    // The user may name such an address.
+    let redirect = Server::start(Vec::new(), Manner::Redirects(own));
+    let output = run(&["match", "--gpu=gfx1100", &redirect.url("/hip.o")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+/// Returns the output of a command, without the notes, and with one name of the file.
+fn answer_of(server: &Server, name: &str, command: &str) -> (Option<i32>, String, String) {
+    let url = server.url(&format!("/{name}"));
+    let args: Vec<&str> = command.split(' ').chain([&*url]).collect();
+    let output = run(&args);
+    (output.status.code(), stdout(&output).replace(&url, "FILE"), stderr(&output).to_owned())
+}
+
+#[test]
+fn no_server_brings_about_a_sure_and_wrong_answer() {
+    let mut library = fs::read(data("hip-two-units.so")).unwrap();
+    library.resize(1 << 20, 0);
+    let files =
+        [("libfoo.so", library), ("foo.whl", packages::zip(&members(false), &Around::default()))];
+    let mut count = 0;
+    for (name, bytes) in &files {
+        for command in [
+            "ls --json --scan",
+            "match --json --gpu=gfx1100",
+            "match --json --gpu=gfx1201",
+            "match --json --scan --gpu=gfx1201",
+            "size --json --scan",
+            "kernels --json --scan",
+        ] {
+            let right = [Manner::Right, Manner::Whole].map(|manner| {
+                let (code, out, _) =
+                    answer_of(&Server::start(bytes.clone(), manner), name, command);
+                (code, out)
+            });
+            for manner in Manner::all() {
+                // These take the time that a server has for an answer: the tests of the client have them.
+                let waits = matches!(
+                    manner,
+                    Manner::Silent
+                        | Manner::Endless(Endless::Trailers | Endless::Trailer | Endless::Chunk)
+                );
+                if waits {
+                    continue;
+                }
+                let server = Server::start(bytes.clone(), manner.clone());
+                let (code, out, said) = answer_of(&server, name, command);
+                let what = format!("{manner:?} {name} {command}: {said}{out}");
+                count += 1;
+                if right.iter().any(|(right, text)| (*right, text) == (code, &out)) {
+                    continue;
+                }
+                // Without the right answer there is an error, and no verdict but "unknown".
+                assert_eq!(code, Some(1), "{what}");
+                assert!(said.contains("error: "), "{what}");
+                let document: serde_json::Value = serde_json::from_str(&out).unwrap();
+                assert_eq!(document["ok"], false, "{what}");
+                let verdicts = document["verdicts"].as_array().into_iter().flatten();
+                for verdict in verdicts {
+                    let is_right = verdict["answer"] == "yes" && command.contains("gfx1100");
+                    assert!(verdict["answer"] == "unknown" || is_right, "{what}");
+                }
+            }
+        }
+    }
+    assert!(count > 300, "{count}");
 }

@@ -180,13 +180,44 @@ fn a_damaged_marker_is_told() {
     library[at] = b'x';
     fs::write(place.path("damaged.so"), &library).unwrap();
     zip(&place, "damaged.whl", &[("pkg/lib.so", &library)]);
-    let commands = [&["match", "--gpu", "gfx1100"][..], &["verify"], &["ls"], &["kernels"]];
-    // The listings of packages pass over members without images.
-    for (file, count) in [("damaged.so", 4), ("damaged.whl", 2)] {
-        for command in &commands[..count] {
-            let output = place.offload(&[*command, &[file]].concat());
+    for file in ["damaged.so", "damaged.whl", "damaged.whl:pkg/lib.so"] {
+        for command in [
+            &["match", "--gpu", "gfx1100"][..],
+            &["verify"],
+            &["ls"],
+            &["ls", "-l"],
+            &["ls", "--by-package"],
+            &["kernels"],
+        ] {
+            if command[0] == "verify" && file.contains(':') {
+                continue;
+            }
+            let output = place.offload(&[command, &[file]].concat());
             let said = stderr(&output) + &stdout(&output);
-            assert!(!output.status.success() && said.contains("marker"), "{command:?}: {said}");
+            assert!(
+                !output.status.success() && said.contains("marker"),
+                "{file} {command:?}: {said}"
+            );
         }
     }
+}
+
+/// A pack that cannot be read may have the code.
+#[test]
+fn packs_that_were_not_read_may_have_code() {
+    let (place, library, [gfx1100, gfx906]) = split();
+    let packs =
+        [("pkg/.kpack/two_gfx1100.kpack", &*gfx1100), ("pkg/.kpack/two_gfx906.kpack", &gfx906)];
+    zip(&place, "foo.whl", &[("pkg/lib.so", &*library), packs[0], packs[1]]);
+    assert!(serves(&place, "gfx1100", &["foo.whl"]));
+    let mut bytes = fs::read(place.path("foo.whl")).unwrap();
+    let name = packs[0].0.as_bytes();
+    let at = bytes.windows(name.len()).position(|found| found == name).unwrap();
+    bytes[at + name.len() + 100] ^= 0x55;
+    fs::write(place.path("foo.whl"), &bytes).unwrap();
+    let output = place.offload(&["match", "--gpu", "gfx1100,gfx906", "foo.whl"]);
+    let (text, said) = (stdout(&output), stderr(&output));
+    let part = "foo.whl:pkg/lib.so: was not read as a whole; what was read has no code for gfx1100: looked for";
+    assert!(text.contains(part), "{text}{said}");
+    assert!(text.contains("foo.whl:pkg/lib.so: has code for gfx906 in"), "{text}{said}");
 }
