@@ -66,7 +66,7 @@ impl Serialize for Kernels {
 ///
 /// # Errors
 ///
-/// Errors of reading; [`InvalidInput`](io::ErrorKind::InvalidInput) for a GPU whose name is no target. Damaged files are findings.
+/// Errors of reading; [`InvalidInput`](io::ErrorKind::InvalidInput) for a GPU whose name is not a target. Damaged files are findings.
 pub fn kernels<R: Read + Seek + Clone>(
     reader: R,
     options: &Options,

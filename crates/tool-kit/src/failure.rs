@@ -97,7 +97,7 @@ impl Failure {
     }
 }
 
-/// Returns the path of a member of a package and the reason, if an error is about one: members are named by the package and their path.
+/// Returns the path of a member of a package and the text after it, if an error starts with such a path.
 fn of_member(complaint: &str) -> Option<(&str, &str)> {
     complaint.strip_prefix(':')?.split_once(": ")
 }
