@@ -200,7 +200,7 @@ impl ImageLayer {
         &self,
         mut tar: TarReader<R>,
         (options, len): (&Options, u64),
-        look: &mut dyn FnMut(usize, &[u8], &mut dyn Read) -> Result<(), Error>,
+        look: &mut impl FnMut(usize, &[u8], &mut dyn Read) -> Result<(), Error>,
     ) -> Result<LayerMembers, Error> {
         let most = options.held_of(len);
         let (mut room, mut found) = (most, LayerMembers::default());
