@@ -53,11 +53,17 @@ pub(crate) struct Merged {
     /// Installed variants of wheels.
     pub(crate) variants: Vec<ImageVariant>,
     /// Their files, by the numbers of images and the paths in these.
-    files: HashMap<(usize, Vec<u8>), Vec<(Arc<str>, String)>>,
+    files: HashMap<(usize, Vec<u8>), Vec<OfVariant>>,
 }
 
 /// The numbers of the images that see a file, with its path in each if that is not the one in the layer.
 type Seen = Vec<(usize, Option<Box<[u8]>>)>;
+
+/// The name of a variant that a file is of, and its path there.
+type OfVariant = (Arc<str>, String);
+
+/// The `variant.json` of each distribution in a layer, by member.
+type KeptInLayer = Vec<(usize, Vec<u8>)>;
 
 /// The `variant.json` of each distribution, by layer and member.
 type Kept = HashMap<(usize, usize), Vec<u8>>;
@@ -242,7 +248,7 @@ fn read_layers(
     threads: Threads,
     verifies: bool,
 ) -> io::Result<(Vec<LayerMembers>, Kept)> {
-    let read = |layer: &ImageLayer| -> io::Result<(LayerMembers, Vec<(usize, Vec<u8>)>)> {
+    let read = |layer: &ImageLayer| -> io::Result<(LayerMembers, KeptInLayer)> {
         let file = source.open(layer.file())?;
         let options: Options = limits.for_package(file.size());
         let reader = BufReader::with_capacity(1 << 16, file.reader());
