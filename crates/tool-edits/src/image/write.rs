@@ -154,7 +154,7 @@ pub(super) fn write_archive(
     {
         // Other bytes of the same archive would help nobody.
         let len = archive.opened.len();
-        copy_part(&archive.opened.file, 0..len, out).map_err(|error| of_output(error))?;
+        copy_part(&archive.opened.file, 0..len, out).map_err(&of_output)?;
         return Ok(len);
     }
     let out = Named { out, of_output: &of_output };
