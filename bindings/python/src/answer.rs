@@ -1,21 +1,18 @@
 //! `offload.match`.
 
 use std::io;
+use std::slice;
 use std::sync::Arc;
 
 use device_select::{Device, FileSet, Support};
 use pyo3::prelude::*;
 use serde_json::Value;
-use tool_answers::matching::{
-    File, Matcher, Question, Read, Reporter, SOUGHT, SplitAnswer, VariantAnswer,
-};
+use tool_answers::matching::{self, File, Question, Reporter, SplitAnswer, VariantAnswer};
 use tool_answers::suggest;
 use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::Input;
 use tool_inputs::limits::Limits;
-use tool_inputs::package::HEADS;
 use tool_inputs::split_library::Host;
-use tool_inputs::units::Walk;
 use tool_kit::document::OfFile;
 use tool_kit::finding::Level;
 use tool_kit::stop::Stop;
@@ -216,24 +213,22 @@ fn ask(
     let (name, doubt) = (gpu.name(), gpu.doubt());
     let question = Question { gpus: vec![gpu], kinds: &[], check, is_strict: false, limits };
     let (done, messages) = report::collected(|| {
-        let inputs = source.inputs().seeking(SOUGHT);
+        let inputs = matching::prepared(source.inputs());
         let collecting = Collecting { question: Some(&question), ..Collecting::default() };
-        let mut matcher = Matcher::new(&question, &inputs, collecting);
-        let read = |file: &Input, threads| {
-            Read::of(&question, file, |file| Walk::through(file, (check, limits), threads))
-        };
-        let looked = inputs.look((limits, HEADS), "matching", read, |input, read| {
-            stop.check()?;
-            matcher.take(input, read)
-        })?;
-        io::Result::Ok((looked, matcher.end()?))
+        let (looked, fails, collecting) = matching::answer(&question, &inputs, collecting)?;
+        let arguments = if source.has_path() { slice::from_ref(&source.path) } else { &[] };
+        let declared = matching::declared(arguments, &inputs, &question.gpus);
+        io::Result::Ok((looked, fails, collecting, declared))
     });
-    let (looked, (fails, Collecting { verdicts, containers, mut findings, .. })) = done?;
-    findings.extend(looked.findings(true).into_iter().map(Finding::from));
+    stop.check()?;
+    let (looked, fails, collecting, declared) = done?;
+    let Collecting { verdicts, containers, mut findings, .. } = collecting;
+    let has_errors = declared.iter().any(|one| one.level == Level::Error);
+    findings.extend(looked.findings(true).into_iter().chain(declared).map(Finding::from));
     let place = source.path.display().to_string();
     findings.extend(messages.into_iter().map(|one| Finding::of_message(&place, one)));
     let is_empty = findings.iter().any(|one| one.code == "file/nothing");
-    let is_served = !(fails || looked.is_faulty() || is_empty);
+    let is_served = !(fails || has_errors || looked.is_faulty() || is_empty);
     // It is said, and fails nothing.
     findings.extend(doubt.map(|text| Finding {
         level: Level::Warning.as_str(),

@@ -79,3 +79,29 @@ def broken(path: Path, good: bytes, bad: bytes) -> Path:
     data[data.index(bad, data.index(b"foo/sum.so")) + len(bad) // 2] ^= 0xFF
     path.write_bytes(data)
     return path
+
+
+def saved(path: Path, files: dict[str, bytes], gone: list[str]) -> Path:
+    """Writes a container image as `docker save` does: a layer with files, and one that removes some of them."""
+    import hashlib
+    import io
+    import tarfile
+
+    def tar(members: dict[str, bytes]) -> bytes:
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as archive:
+            for name, data in members.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+        return out.getvalue()
+
+    layers = [tar(files), tar({f".wh.{name}": b"" for name in gone})]
+    digests = [hashlib.sha256(layer).hexdigest() for layer in layers]
+    config = {"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [f"sha256:{one}" for one in digests]}}
+    names = [f"{one}/layer.tar" for one in digests]
+    manifest = [{"Config": "config.json", "RepoTags": ["made:1"], "Layers": names}]
+    members = dict(zip(names, layers, strict=True))
+    members |= {"config.json": json.dumps(config).encode(), "manifest.json": json.dumps(manifest).encode()}
+    path.write_bytes(tar(members))
+    return path

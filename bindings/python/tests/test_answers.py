@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from conftest import DATA, broken, run_json, status, unread, zipped
+from conftest import DATA, broken, run_json, saved, status, unread, zipped
 
 import offload
 
@@ -30,6 +31,31 @@ def test_answers_about_packages(hip: Path, tmp_path: Path) -> None:
     empty = zipped(tmp_path / "bar-1.0-py3-none-any.whl", {"bar/a.txt": b"text"})
     nothing = offload.match(empty, "gfx1100")
     assert nothing.verdict == "no" and nothing.reason == "no code for these GPUs in 1 member"
+
+
+def test_container_images_are_sets_of_files(hip: Path, tmp_path: Path) -> None:
+    for name, gone, wanted in (("seen.tar", [], "yes"), ("gone.tar", ["hip.o"], "no")):
+        image = saved(tmp_path / name, {"hip.o": hip.read_bytes(), "a.txt": b"text"}, gone)
+        told = run_json("match", "--gpu", "gfx1100", str(image))["verdicts"]
+        for source in (image, image.read_bytes(), image.open("rb")):
+            answer = offload.match(source, "gfx1100")
+            assert answer.verdict == wanted, answer.findings
+            assert [(one.verdict, one.reason) for one in answer.verdicts] == [(one["answer"], one["message"]) for one in told]
+
+
+def test_variants_for_other_gpus_are_errors_as_of_the_tool(hip: Path, tmp_path: Path) -> None:
+    info = tmp_path / "lib" / "python3.11" / "site-packages" / "foo-1.0.dist-info"
+    info.mkdir(parents=True)
+    variant = {"default-priorities": {"namespace": ["amd"]}, "variants": {"gfx90a": {"amd": {"gfx_arch": ["gfx90a"]}}}}
+    files = {"METADATA": "Name: foo\nVersion: 1.0\n", "RECORD": "foo.o,,\n", "variant.json": json.dumps(variant)}
+    for name, text in files.items():
+        (info / name).write_text(text)
+    (info.parent / "foo.o").write_bytes(hip.read_bytes())
+    answer, told = offload.match(tmp_path, "gfx1100"), run_json("match", "--gpu", "gfx1100", str(tmp_path))
+    codes = [one["code"] for one in told["findings"]]
+    assert [one.code for one in answer.findings if one.code.startswith("variant/")] == [one for one in codes if one.startswith("variant/")]
+    assert any(one.startswith("variant/") for one in codes)
+    assert bool(answer) == (status("match", "--gpu", "gfx1100", str(tmp_path)) == 0)
 
 
 def test_files_that_are_not_read_are_no_yes(hip: Path, tmp_path: Path) -> None:

@@ -11,20 +11,15 @@ use device_select::{Device, PtxJit, Runtime, Software, Version};
 
 use crate::suggest;
 pub(crate) use printer::{Printer, Style};
-use tool_answers::matching::{Matcher, Question, Read, SOUGHT};
-use tool_inputs::complaint::violation;
-use tool_inputs::inputs::{Input, Inputs};
+use tool_answers::matching::{self, Question};
+use tool_inputs::inputs::Inputs;
 use tool_inputs::limits::Limits;
 use tool_inputs::native::Installed;
 use tool_inputs::online::Network;
-use tool_inputs::package::HEADS;
-use tool_inputs::units::Walk;
-use tool_inputs::variants::{self, InstalledVariant};
 use tool_kit::arguments::usage;
 use tool_kit::document::{Document, Shape};
-use tool_kit::finding::{Finding, Level};
+use tool_kit::finding::Level;
 use tool_kit::format::JudgeFormat;
-use tool_kit::looked::Looked;
 use tool_kit::{Outcome, report};
 
 /// Show which image a GPU loads, and why not the others
@@ -148,15 +143,11 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let style = if args.format.has_notes() { Style::Text } else { Style::Quiet };
     suggest::explain(&args.gpus, args.format.has_notes());
     let printer = Printer::new(&question, style, &mut document);
-    let inputs = Inputs::find_online(&args.files, args.network).merging().seeking(SOUGHT);
-    let (looked, fails) = answer(&question, &inputs, printer)?;
-    let (distributions, faults) = variants::distributions_in(&args.files);
-    let judged = distributions.iter().filter_map(|one| InstalledVariant::of(one, &question.gpus));
-    let of_images = inputs.image_variants();
-    let of_images = of_images.iter().map(|it| InstalledVariant::of_image(it, &question.gpus));
-    let judged = judged.chain(of_images).flat_map(InstalledVariant::into_found).map(violation);
+    let inputs = matching::prepared(Inputs::find_online(&args.files, args.network));
+    let (looked, fails, printer) = matching::answer(&question, &inputs, printer)?;
+    printer.end()?;
     let mut has_errors = false;
-    for one in faults.iter().map(|fault| Finding::error("file/error", "", fault)).chain(judged) {
+    for one in matching::declared(&args.files, &inputs, &question.gpus) {
         let name = if one.file.is_empty() { String::new() } else { format!("{}: ", one.file) };
         let text = format_args!("{name}{}", one.message);
         if one.level == Level::Error {
@@ -169,24 +160,4 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     }
     let outcome = document.looked(looked, true)?;
     document.end(if fails || has_errors { Outcome::Faults } else { outcome })
-}
-
-/// Answers a question about files. Returns the look, and whether an answer is one for exit status 1.
-pub(crate) fn answer(
-    question: &Question<'_>,
-    inputs: &Inputs,
-    printer: Printer<'_>,
-) -> io::Result<(Looked, bool)> {
-    let mut matcher = Matcher::new(question, inputs, printer);
-    let read = |file: &Input, threads| {
-        Read::of(question, file, |file| {
-            Walk::through(file, (question.check, question.limits), threads)
-        })
-    };
-    let looked = inputs.look((question.limits, HEADS), "matching", read, |input, read| {
-        matcher.take(input, read)
-    })?;
-    let (fails, printer) = matcher.end()?;
-    printer.end()?;
-    Ok((looked, fails))
 }

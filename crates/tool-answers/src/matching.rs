@@ -12,16 +12,58 @@ use kpack::Toc;
 
 use together::Together;
 pub use together::{Matcher, PackFile, Reporter, VariantAnswer};
-use tool_inputs::complaint::Complaint;
-use tool_inputs::inputs::Input;
+use tool_inputs::complaint::{Complaint, violation};
+use tool_inputs::inputs::{Input, Inputs};
 use tool_inputs::limits::Limits;
+use tool_inputs::package::HEADS;
 use tool_inputs::split_library::Host;
 use tool_inputs::units::{FileUnits, Walk};
-use tool_kit::looked::Seen;
+use tool_inputs::variants::{self, InstalledVariant};
+use tool_kit::finding::Finding;
+use tool_kit::looked::{Looked, Seen};
 use tool_kit::report;
 
-/// The words for what is looked for.
+/// The words for the code that a question seeks.
 pub const SOUGHT: &str = "code for these GPUs";
+
+/// Prepares inputs for a question: container images are sets of files.
+pub fn prepared(inputs: Inputs) -> Inputs {
+    inputs.merging().seeking(SOUGHT)
+}
+
+/// Answers a question about [prepared](prepared()) inputs. Returns the look, whether an answer is one for exit status 1, and who took
+/// the answers.
+///
+/// # Errors
+///
+/// Errors of printing.
+pub fn answer<R: Reporter>(
+    question: &Question<'_>,
+    inputs: &Inputs,
+    reporter: R,
+) -> io::Result<(Looked, bool, R)> {
+    let mut matcher = Matcher::new(question, inputs, reporter);
+    let (check, limits) = (question.check, question.limits);
+    let read = |file: &Input, threads| {
+        Read::of(question, file, |file| Walk::through(file, (check, limits), threads))
+    };
+    let looked =
+        inputs.look((limits, HEADS), "matching", read, |input, read| matcher.take(input, read))?;
+    let (fails, reporter) = matcher.end()?;
+    Ok((looked, fails, reporter))
+}
+
+/// Returns what is wrong with the declarations of variants that are installed in environments among `arguments`, and in container
+/// images of `inputs`, which were looked into.
+pub fn declared(arguments: &[PathBuf], inputs: &Inputs, gpus: &[Device]) -> Vec<Finding> {
+    let (distributions, faults) = variants::distributions_in(arguments);
+    let faults = faults.iter().map(|fault| Finding::error("file/error", "", fault));
+    let installed = distributions.iter().filter_map(|one| InstalledVariant::of(one, gpus));
+    let of_images = inputs.image_variants();
+    let of_images = of_images.iter().map(|one| InstalledVariant::of_image(one, gpus));
+    let found = installed.chain(of_images).flat_map(InstalledVariant::into_found).map(violation);
+    faults.chain(found).collect()
+}
 
 /// The answer about a library whose device code is in kernel packs, for a GPU.
 pub type SplitAnswer = PackAnswer<PathBuf>;

@@ -224,7 +224,7 @@ pub struct ImageFile {
 impl ImageFile {
     /// Returns a reader from its start.
     pub fn reader(&self) -> Positioned<'_> {
-        Positioned::of_range(&self.opened.file, &self.place)
+        self.opened.part(&self.place)
     }
 
     /// Returns its size in bytes.

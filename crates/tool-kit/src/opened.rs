@@ -197,7 +197,9 @@ impl Opened {
 
     /// Returns a reader of the file from its start. Its first bytes are read already.
     pub fn reader(&self) -> Positioned<'_> {
-        self.part(&(0..self.len())).with_head(&self.head)
+        let whole = self.part(&(0..self.len()));
+        // All bytes of a program are at hand already.
+        if self.bytes.is_some() { whole } else { whole.with_head(&self.head) }
     }
 
     /// Returns a reader of a part of the file.
@@ -362,7 +364,24 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_size;
+    use std::io::{Read, Write};
+
+    use super::*;
+
+    #[test]
+    fn contents_of_a_program_are_read_as_a_whole_and_in_parts() {
+        let bytes: Vec<u8> = (0..3 * HEAD).map(|at| (at % 251) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&bytes).unwrap();
+        for contents in [Contents::Bytes(Arc::new(bytes.clone())), Contents::File(Arc::new(file))] {
+            let opened = Opened::of_contents(&contents).unwrap();
+            let (mut whole, mut part) = (Vec::new(), Vec::new());
+            opened.reader().read_to_end(&mut whole).unwrap();
+            opened.part(&(HEAD - 7..HEAD + 7)).read_to_end(&mut part).unwrap();
+            assert!(whole == bytes && part == bytes[HEAD as usize - 7..][..14], "{contents:?}");
+            assert_eq!((opened.len(), opened.head()), (3 * HEAD, &bytes[..HEAD as usize]));
+        }
+    }
 
     #[test]
     fn sizes_have_binary_suffixes() {
