@@ -90,7 +90,7 @@ impl Limits {
 
     /// Returns the most bytes of a decompressed copy of a file of this length in a temporary file.
     pub fn copied_of(&self, len: u64) -> u64 {
-        // A product of more than 64 bits is no limit.
+        // A product of more than 64 bits does not limit.
         let most = || len.checked_mul(8).map_or(u64::MAX, |most| most.max(self.held_of(len)));
         self.max_decompressed.unwrap_or_else(most)
     }
