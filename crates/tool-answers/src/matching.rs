@@ -59,7 +59,7 @@ pub fn declared(arguments: &[PathBuf], inputs: &Inputs, gpus: &[Device]) -> Vec<
     let (distributions, faults) = variants::distributions_in(arguments);
     let faults = faults.iter().map(|fault| Finding::error("file/error", "", fault));
     let installed = distributions.iter().filter_map(|one| InstalledVariant::of(one, gpus));
-    let of_images = inputs.image_variants();
+    let of_images = inputs.take_image_variants();
     let of_images = of_images.iter().map(|one| InstalledVariant::of_image(one, gpus));
     let found = installed.chain(of_images).flat_map(InstalledVariant::into_found).map(violation);
     faults.chain(found).collect()

@@ -208,7 +208,7 @@ pub fn check(
         sink.fault("", fault)?;
         has_faults = true;
     }
-    let of_images = inputs.image_variants();
+    let of_images = inputs.take_image_variants();
     let of_images = of_images.iter().map(|it| {
         let faults = it.fault.iter().cloned().collect();
         let variant = InstalledVariant::of_image(it, &[]);

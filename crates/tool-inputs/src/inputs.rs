@@ -76,8 +76,8 @@ impl Inputs {
         Inputs { files, ..Inputs::find(&[]) }
     }
 
-    /// Returns the variants of wheels that are installed in container images which were looked into, by name.
-    pub fn image_variants(&self) -> Vec<ImageVariant> {
+    /// Takes the variants of wheels that are installed in container images which were looked into, by name.
+    pub fn take_image_variants(&self) -> Vec<ImageVariant> {
         let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
         let mut variants = std::mem::take(&mut *variants);
         variants.sort_by(|one, other| one.name.cmp(&other.name));
