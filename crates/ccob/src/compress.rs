@@ -56,17 +56,6 @@ pub fn compress_stream(data: &[u8], options: &WriteOptions) -> Result<Vec<u8>, E
     Ok(out)
 }
 
-/// Returns whether [`compress`] may give these bytes of a compressed bundle: only the first megabyte of `data` is compressed. If it is
-/// `false`, other bytes are certain.
-#[must_use]
-pub fn may_compress_to(bundle: &[u8], data: &[u8], options: &WriteOptions) -> bool {
-    let Some(codec) = options.method.known() else { return false };
-    let Some(stream) = bundle.get(options.version.header_len()..) else { return false };
-    let mut start = Vec::new();
-    let encoded = codec.start_of_code(data, options.level, options.as_clang, &mut start);
-    encoded.is_ok() && stream.starts_with(&start)
-}
-
 /// Appends `data`, compressed, to `out`.
 fn encode(data: &[u8], options: &WriteOptions, out: &mut Vec<u8>) -> Result<(), Error> {
     let method = options.method;

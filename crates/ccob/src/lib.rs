@@ -123,7 +123,7 @@ mod options;
 mod stream;
 mod wire;
 
-pub use compress::{compress, compress_stream, may_compress_to};
+pub use compress::{compress, compress_stream};
 pub use decompress::{
     Decompressed, decompress, decompress_growing, decompress_into, decompress_stream,
 };

@@ -188,6 +188,7 @@ fn look(
                 file.add_to(&mut set, name, question, input);
                 InstalledCode::Units(file.read)
             }
+            InstalledCode::Elsewhere => code,
         };
         if let Some(variant) = &mut variant {
             variant.add(name, code);

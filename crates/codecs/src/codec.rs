@@ -145,31 +145,4 @@ impl Codec {
         }
         self.compress_code(data, level, 1, out)
     }
-
-    /// Appends the first bytes of [`compress_as_clang`](Self::compress_as_clang), or of [`compress_code`](Self::compress_code): the
-    /// bytes that the first megabyte of the data decides. Appends nothing for codecs and levels that do not work from the first
-    /// byte to the last.
-    ///
-    /// # Errors
-    ///
-    /// Errors of [`compress`](Self::compress).
-    pub fn start_of_code(
-        self,
-        data: &[u8],
-        level: Option<i32>,
-        as_clang: bool,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Error> {
-        const FIRST: usize = 1 << 20;
-        let first = data.get(..FIRST).unwrap_or(data);
-        match self {
-            #[cfg(feature = "miniz_oxide")]
-            Codec::Zlib => zlib::encode_start(first, level, out),
-            #[cfg(feature = "zstd")]
-            Codec::Zstd => {
-                crate::zstd::libzstd::encode_start((first, data.len()), level, as_clang, out)
-            }
-            _ => Ok(_ = (first, level, as_clang, out)),
-        }
-    }
 }

@@ -148,25 +148,6 @@ pub(crate) fn encode(data: &[u8], level: i32) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
-/// Appends the bytes of a stream to `out` that the start of its data decides.
-pub(crate) fn encode_start(
-    data: &[u8],
-    level: Option<i32>,
-    out: &mut Vec<u8>,
-) -> Result<(), Error> {
-    let level = level.unwrap_or(DEFAULT_LEVEL).clamp(0, MAX_LEVEL) as u8;
-    let mut deflater = Box::<CompressorOxide>::default();
-    deflater.set_format_and_level(DataFormat::Zlib, level);
-    let (status, _) = compress_to_output(&mut deflater, data, TDEFLFlush::None, |bytes| {
-        out.extend_from_slice(bytes);
-        true
-    });
-    match status {
-        TDEFLStatus::Okay => Ok(()),
-        _ => Err(Error::new(ErrorKind::Encoder, 0)),
-    }
-}
-
 /// Appends a stream to `out`, by a single thread.
 pub(crate) fn encode_code(
     data: &[u8],

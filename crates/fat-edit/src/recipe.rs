@@ -83,10 +83,6 @@ impl CompressedForm {
         [None].into_iter().chain(levels).flat_map(with).collect()
     }
 
-    fn may_give(self, stored: &[u8], plain: &[u8]) -> bool {
-        ccob::may_compress_to(stored, plain, &self.options())
-    }
-
     fn gives(self, stored: &[u8], plain: &[u8]) -> bool {
         ccob::compress(plain, &self.options()).is_ok_and(|bytes| bytes == stored)
     }
@@ -135,10 +131,7 @@ impl Search {
             None => (header.all(plain.len()), NoWayBack::Compressor),
         };
         let mut kept = Vec::new();
-        // Bundles of other compressors mostly differ at their start, which costs little to find.
-        let is_large = plain.len() > SMALL;
-        let forms = forms.into_iter().filter(|form| !is_large || form.may_give(stored, plain));
-        for (tried, form) in forms.enumerate() {
+        for (tried, form) in forms.into_iter().enumerate() {
             match self.left.checked_sub(plain.len() as u64) {
                 Some(left) => self.left = left,
                 // Clang's parameters and ours.

@@ -195,7 +195,9 @@ pub fn check(
     let mut read = HashSet::new();
     let looked = inputs.look((limits, HEADS), "checking", work, |file, mut checked| {
         if let Some(code) = checked.as_mut().and_then(|checked| checked.code.take()) {
-            read.extend(installed.owners.get_key_value(&file.identity()).map(|(key, _)| key));
+            if installed.is_alone(file) {
+                read.extend(installed.owners.get_key_value(&file.identity()).map(|(key, _)| key));
+            }
             let owners = installed.owners_of(file);
             for (owner, path) in owners {
                 codes.entry(owner).or_default().push((path, code.clone()));
@@ -365,6 +367,8 @@ impl Checked {
                 findings.pack = file.pack_table(limits.max_input)?;
             }
             code = walk.map(|walk| match &findings.host {
+                // The packs of this machine are not those of the image.
+                Some(_) if findings.is_member => InstalledCode::Elsewhere,
                 Some(host) => InstalledCode::Split(Arc::clone(host)),
                 None => InstalledCode::Units(walk.into_file(&summary, &registration)),
             });

@@ -128,20 +128,17 @@ impl Merged {
                     let text = view.file(&list);
                     let text = text.and_then(|it| members.get(it.layer)?.list(it.member));
                     let mut variant = ImageVariant::new(image, info, json);
-                    let files = if verifies { listed(info, text) } else { Ok(Vec::new()) };
-                    match files {
-                        Ok(files) => {
-                            for (path, row) in files {
-                                let held = FILE + (path.len() + row.len()) as u64;
-                                room = room.checked_sub(held).ok_or_else(|| too_many(most))?;
-                                let of_file = of_variants.entry((number, path)).or_default();
-                                of_file.push((Arc::clone(&variant.name), row));
-                            }
-                        }
-                        Err(text) => {
-                            let list = String::from_utf8_lossy(&list);
-                            variant.fault = Some(format!("{image}:{list}: {text}"));
-                        }
+                    let take = |path: Vec<u8>, row: String| {
+                        let held = FILE + (path.len() + row.len()) as u64;
+                        room = room.checked_sub(held).ok_or_else(|| too_many(most))?;
+                        let of_file = of_variants.entry((number, path)).or_default();
+                        of_file.push((Arc::clone(&variant.name), row));
+                        Ok(())
+                    };
+                    let files = if verifies { listed(info, text, take)? } else { Ok(()) };
+                    if let Err(text) = files {
+                        let list = String::from_utf8_lossy(&list);
+                        variant.fault = Some(format!("{image}:{list}: {text}"));
                     }
                     variants.push(variant);
                 }
@@ -150,15 +147,8 @@ impl Merged {
                 room = room.checked_sub(FILE + own.len() as u64).ok_or_else(|| too_many(most))?;
                 let seen = files.entry(own.into()).or_default();
                 let other = (path != own).then(|| path.into());
-                match seen.last_mut() {
-                    // A hard link, whose first name may be there, too.
-                    Some((of, known)) if *of == number => {
-                        if other.is_none() {
-                            *known = None;
-                        }
-                    }
-                    _ => seen.push((number, other)),
-                }
+                // A hard link has several names, which may lead to variants and libraries of their own.
+                seen.push((number, other));
             }
         }
         Ok(Some(Merged { names, layers, findings, notes, variants, files: of_variants }))
@@ -206,32 +196,42 @@ impl fmt::Debug for ImageVariant {
 }
 
 impl ImageVariant {
+    /// An image may have several environments, so the path of the directory is in the name.
     fn new(image: &str, info: &[u8], json: &[u8]) -> Self {
-        let directory = info.rsplit(|&byte| byte == b'/').next().unwrap_or(info);
-        let name = directory.split(|&byte| byte == b'-').next().unwrap_or(directory);
-        let name = Arc::from(format!("{image}:{}", String::from_utf8_lossy(name)));
+        let directory = String::from_utf8_lossy(info);
+        let end = directory.rfind('/').map_or(0, |at| at + 1);
+        let (site, name) = directory.split_at(end);
+        let name = name.split('-').next().unwrap_or(name);
+        let name = Arc::from(format!("{image}:{site}{name}"));
         ImageVariant { name, json: json.to_vec(), fault: None }
     }
 }
 
-/// Returns the paths of the files of a distribution in an image, with those in its list. `info` is the path of its directory, without
-/// the extension.
-fn listed(info: &[u8], list: Option<&[u8]>) -> Result<Vec<(Vec<u8>, String)>, String> {
-    let record = Record::parse(list.ok_or("is not there")?).map_err(|error| error.to_string())?;
+/// Hands the paths of the files of a distribution in an image to `take`, with those in its list. `info` is the path of its directory,
+/// without the extension.
+fn listed(
+    info: &[u8],
+    list: Option<&[u8]>,
+    mut take: impl FnMut(Vec<u8>, String) -> io::Result<()>,
+) -> io::Result<Result<(), String>> {
+    let Some(list) = list else { return Ok(Err("is not there".to_owned())) };
+    let record = match Record::parse(list) {
+        Ok(record) => record,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
     let site: Vec<&[u8]> = info.split(|&byte| byte == b'/').collect();
-    let path = |row: &[u8]| {
+    for row in record.rows() {
         let mut names = site.split_last().map_or(&[][..], |(_, site)| site).to_vec();
-        for name in row.split(|&byte| byte == b'/') {
+        for name in row.path().split(|&byte| byte == b'/') {
             match name {
                 b"" | b"." => {}
                 b".." => _ = names.pop(),
                 name => names.push(name),
             }
         }
-        names.join(&b'/')
-    };
-    let rows = record.rows();
-    Ok(rows.map(|row| (path(row.path()), String::from_utf8_lossy(row.path()).into())).collect())
+        take(names.join(&b'/'), String::from_utf8_lossy(row.path()).into())?;
+    }
+    Ok(Ok(()))
 }
 
 fn too_many(most: u64) -> io::Error {
@@ -252,13 +252,14 @@ fn read_layers(
         let file = source.open(layer.file())?;
         let options: Options = limits.for_package(file.size());
         let reader = BufReader::with_capacity(1 << 16, file.reader());
-        let (mut kept, mut held) = (Vec::new(), limits.held_of(file.size()));
+        let most = limits.held_of(file.size());
+        let (mut kept, mut held) = (Vec::new(), most);
         let mut keep = |member: usize, path: &[u8], contents: &mut dyn Read| {
             if path.ends_with(VARIANT_JSON) {
                 let mut json = Vec::new();
                 // A larger one is refused by who reads it.
                 contents.take(MAX_VARIANT_JSON + 1).read_to_end(&mut json)?;
-                held = held.checked_sub(json.len() as u64).ok_or_else(|| too_many(held))?;
+                held = held.checked_sub(json.len() as u64).ok_or_else(|| too_many(most))?;
                 kept.push((member, json));
             }
             Ok(())

@@ -217,6 +217,8 @@ pub enum InstalledCode {
     Units(FileUnits),
     /// A library whose code is in kernel packs.
     Split(Arc<Host>),
+    /// A library in a container image, whose code is in kernel packs that are not looked for.
+    Elsewhere,
 }
 
 /// Faults of an installed distribution that keep its code from being read as a whole.
@@ -366,6 +368,7 @@ impl InstalledVariant {
     pub fn add(&mut self, path: &str, code: InstalledCode) {
         match code {
             InstalledCode::Units(read) => self.code.add(path, read.units),
+            InstalledCode::Elsewhere => self.code.set_elsewhere(),
             InstalledCode::Split(host) => {
                 let values = self.declared.values().filter(|value| value.namespace() == "amd");
                 let answers = values.flat_map(|value| value.devices(true)).map(|gpu| {

@@ -17,7 +17,7 @@ use ureq::unversioned::transport::NextTimeout;
 pub(crate) struct Guard {
     /// The host of the URL that the user typed.
     host: String,
-    /// `true` if its first address is not public.
+    /// `true` if none of its addresses is public.
     is_local: OnceLock<bool>,
 }
 
@@ -57,7 +57,8 @@ impl Guard {
         let host = host(uri);
         let local = addresses.iter().find(|address| !is_public(**address));
         let is_allowed = if host == self.host {
-            *self.is_local.get_or_init(|| local.is_some())
+            let is_local = || addresses.iter().all(|address| !is_public(*address));
+            *self.is_local.get_or_init(is_local)
         } else {
             self.is_local.get().is_some_and(|is_local| *is_local)
         };
@@ -129,12 +130,14 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let v4 = |high: u16, low: u16| Ipv4Addr::from(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
         // An address of version 4, mapped, compatible or translated.
-        [0, 0, 0, 0, 0, 0 | 0xffff, _, _] | [0x64, 0xff9b, 0, 0, 0, 0, _, _] => {
-            is_public_v4(v4(y, z))
-        }
+        [0, 0, 0, 0, 0, 0 | 0xffff, _, _]
+        | [0, 0, 0, 0, 0xffff, 0, _, _]
+        | [0x64, 0xff9b, 0, 0, 0, 0, _, _] => is_public_v4(v4(y, z)),
         [0x2002, ..] => is_public_v4(v4(b, c)),
         // Translated in a local network; unique and local; local to a link or a site; multicast.
         [0x64, 0xff9b, 1, ..] => false,
+        // Tunnels (Teredo), which may end anywhere.
+        [0x2001, 0, ..] => false,
         _ => a & 0xfe00 != 0xfc00 && a & 0xff80 != 0xfe80 && a & 0xff00 != 0xff00,
     }
 }
@@ -151,7 +154,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    const LOCAL: [&str; 23] = [
+    const LOCAL: [&str; 25] = [
         "127.0.0.1",
         "10.1.2.3",
         "172.31.0.1",
@@ -170,6 +173,8 @@ mod tests {
         "::10.0.0.1",
         "64:ff9b::10.0.0.1",
         "64:ff9b:1::1",
+        "::ffff:0:127.0.0.1",
+        "2001:0:4136:e378:8000:63bf:80ff:fffe",
         "2002:7f00:1::",
         "fd00:ec2::254",
         "fe80::1",
@@ -211,6 +216,15 @@ mod tests {
                 assert!(guard.judge(&uri(typed), &[ip(address)]).is_err(), "{typed} {address}");
             }
         }
+    }
+
+    #[test]
+    fn one_public_address_makes_a_host_public() {
+        let typed = uri("https://files.example.com/x");
+        let guard = Guard::new(&typed);
+        let mixed = guard.judge(&typed, &[ip("1.2.3.4"), ip("127.0.0.1")]);
+        assert_eq!(mixed, Err(NotPublic("files.example.com".to_owned(), ip("127.0.0.1"))));
+        assert!(guard.check(&uri("http://169.254.169.254/latest")).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use ccob::{Decoder, decompress_prefix};
 use ccob::{
     Error, ErrorKind, Header, Method, ReadOptions, Version, WriteOptions, compress, decompress,
-    decompress_growing, decompress_into, hash, may_compress_to,
+    decompress_growing, decompress_into, hash,
 };
 
 /// `printf 'device code, device code, device code' > d.bin; : > e.bin; clang-offload-bundler
@@ -544,54 +544,4 @@ fn samples_of_every_codec() -> Vec<(Vec<u8>, Method)> {
             [(data.iter().take(100).copied().collect(), method), (data.clone(), method)]
         })
         .collect()
-}
-
-/// Data like code: not random, and with repetitions.
-fn like_code(len: usize) -> Vec<u8> {
-    let mut state = 1_u32;
-    let mut data = Vec::new();
-    while data.len() < len {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let word = state >> 26;
-        data.extend_from_slice(&word.to_le_bytes());
-        if state.is_multiple_of(97) && data.len() > 5000 {
-            let from = data.len() - 5000;
-            data.extend_from_within(from..from + 300);
-        }
-    }
-    data
-}
-
-#[test]
-fn the_start_of_a_bundle_tells_other_compressors_apart() {
-    let data = like_code(3 << 20);
-    let mut told = 0;
-    for (method, level, as_clang) in [
-        (Method::ZLIB, None, false),
-        (Method::ZLIB, Some(9), false),
-        (Method::ZSTD, None, true),
-        (Method::ZSTD, Some(7), true),
-        (Method::ZSTD, Some(1), false),
-        (Method::ZSTD, None, false),
-        (Method::ZSTD, Some(9), false),
-    ] {
-        if method.codec().is_none() || method.codec() == Some("ruzstd") && level.is_some() {
-            continue;
-        }
-        let options = WriteOptions::default().with_method(method).with_level(level);
-        let options = options.with_clang_parameters(as_clang);
-        for data in [&data[..], &data[..100_000], b""] {
-            let bundle = compress(data, &options).unwrap();
-            assert!(may_compress_to(&bundle, data, &options), "{options:?}: {}", data.len());
-        }
-        let mut other = compress(&data, &options).unwrap();
-        let at = other.len() / 10;
-        other[at] ^= 1;
-        if method.codec() != Some("ruzstd") {
-            assert!(!may_compress_to(&other, &data, &options), "{options:?}");
-            told += 1;
-        }
-        assert!(!may_compress_to(b"CCOB", &data, &options));
-    }
-    assert!(told >= usize::from(Method::ZLIB.codec().is_some()));
 }

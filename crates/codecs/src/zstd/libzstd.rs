@@ -218,33 +218,6 @@ fn encoder_as_clang(len: usize, level: Option<i32>) -> Result<CCtx<'static>, Err
     Ok(context)
 }
 
-/// Appends the bytes that the first of `len` bytes of data decide, with clang's parameters or ours, to `out`.
-pub(crate) fn encode_start(
-    (data, len): (&[u8], usize),
-    level: Option<i32>,
-    as_clang: bool,
-    out: &mut Vec<u8>,
-) -> Result<(), Error> {
-    // Workers give nothing before the end of their jobs.
-    if !as_clang && level.is_some_and(|level| level >= WORTH_WORKERS) {
-        return Ok(());
-    }
-    let encoder = if as_clang { encoder_as_clang(len, level) } else { encoder(len, level, 1) };
-    let mut context = encoder?;
-    let room = compress_bound(data.len());
-    out.try_reserve_exact(room).map_err(|_| Error::new(ErrorKind::Memory(room as u64), 0))?;
-    let start = out.len();
-    let mut output = OutBuffer::around_pos(out, start);
-    context
-        .compress_stream2(
-            &mut output,
-            &mut InBuffer::around(data),
-            ZSTD_EndDirective::ZSTD_e_continue,
-        )
-        .map_err(|_| failed())?;
-    Ok(())
-}
-
 /// Appends data, compressed with these parameters, to `out`.
 fn encode_by(mut context: CCtx<'static>, data: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     // With room for the worst case libzstd works on input and output themselves instead of copies

@@ -83,7 +83,11 @@ impl ImageArchive {
     /// Returns whether a tar file, which may be compressed, can be an archive of images: its first member that is not a directory is a
     /// document of one, or has a name that starts with a hash. Damage is for a walk through it.
     pub fn is_likely(reader: impl Read) -> bool {
-        let first = || -> Result<_, Error> { first_file(&mut TarReader::new(decoded(reader)?)) };
+        // Directories before the first file are few.
+        let allowance = Allowance::new(1 << 24);
+        let first = || -> Result<_, Error> {
+            first_file(&mut TarReader::new(allowance.count(decoded(reader)?)))
+        };
         first().is_ok_and(|name| name.is_some_and(|name| may_be_of_image(&name)))
     }
 

@@ -117,7 +117,8 @@ impl Input {
             let merged =
                 merged.map(|merged| Within { merged, name: &self.name, file: Some(*name) });
             let scope = Scope { merges: false, merged, ..*scope };
-            let file = Input { root: self.root, ..Input::found_in(held, Path::new(name)) };
+            let (root, partial) = (self.root, self.partial.clone());
+            let file = Input { root, partial, ..Input::found_in(held, Path::new(name)) };
             let mut results = Vec::new();
             let mut collect = |result| {
                 results.push(result);
@@ -257,7 +258,13 @@ impl Input {
             if let Some(ImageSource::Archive(archive)) = &source {
                 // Its members are found in the copy without the compression.
                 file = file.held(Ok(Arc::clone(&archive.plain)));
-                package = Package::of(&archive.plain)?.unwrap_or(package);
+                package = match Package::of(&archive.plain) {
+                    Ok(plain) => plain.unwrap_or(package),
+                    Err(error) => {
+                        take(Err((self.name.clone(), report::reason(&error))))?;
+                        return Ok(None);
+                    }
+                };
             }
             if let Some(source) = &source {
                 let found = self.merged((source, scope, threads), take)?;
@@ -432,8 +439,10 @@ impl Input {
                 // An archive has the findings of its images.
                 let archive = scope.merged.filter(|it| it.file.is_none());
                 if let (Ok(verified), Some(archive)) = (&mut verified, archive) {
+                    let known = verified.findings.iter().map(|one| one.path.clone());
+                    let known: Vec<_> = known.collect();
                     for (path, text) in &archive.merged.findings {
-                        if verified.findings.iter().all(|known| known.path != *path) {
+                        if !known.contains(path) {
                             let kind = FindingKind::Record;
                             verified.findings.push(Finding::new(path.clone(), kind, text));
                         }

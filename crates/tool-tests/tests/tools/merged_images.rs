@@ -122,6 +122,23 @@ fn links_lead_to_the_files_that_count() {
 }
 
 #[test]
+fn damage_in_one_layer_makes_the_answer_about_the_image_unknown() {
+    let place = Place::with("a", b"");
+    let other = code(&place, "gfx906");
+    let broken = &other[..other.len() - 3000];
+    let layers = [
+        Layer::new(&[("usr/lib/a.o", &other)], Packed::Plain),
+        Layer::new(&[("usr/lib/b.o", broken)], Packed::Plain),
+    ];
+    for form in forms(&place, &layers) {
+        let (status, said) = matched(&place, "gfx1100", form);
+        assert_eq!(status, Some(1), "{form}: {said}");
+        let unknown = format!("{form}: was not read as a whole; what was read lacks code");
+        assert!(said.contains(&unknown), "{form}: {said}");
+    }
+}
+
+#[test]
 fn libraries_and_their_kernel_packs_lie_in_several_layers() {
     let place = Place::with("lib.so", &fs::read(data("hip-two-units-ccob.so")).unwrap());
     place.succeeds(&["split", "lib.so", "--group", "two", "--no-compress", "-o", "site"]);
@@ -238,13 +255,15 @@ fn installed_variants_are_compared_with_the_code_that_counts() {
         let said = well.succeeds(&["verify", form]);
         assert!(said.contains("1 installed variant: ok"), "{form}: {said}");
         let (_, said) = matched(&well, "gfx906", form);
+        let name = format!("{form}:{}", site("foo"));
         let words =
-            format!("{form}:foo: installed as the variant fast for gfx1100, and not for gfx906");
+            format!("{name}: installed as the variant fast for gfx1100, and not for gfx906");
         assert!(said.contains(&words), "{said}");
     }
     let layers = [low, high, gone];
     for form in forms(&place, &layers[..2]) {
-        let words = format!("{form}:foo: amd :: gfx_arch :: gfx1100: the package ");
+        let name = format!("{form}:{}", site("foo"));
+        let words = format!("{name}: amd :: gfx_arch :: gfx1100: the package ");
         place.fails(&["verify", form], &words);
     }
     for form in forms(&place, &layers) {
