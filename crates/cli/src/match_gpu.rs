@@ -36,6 +36,7 @@ use tool_kit::{Outcome, report};
 /// Each container image of an OCI layout, an OCI archive or an archive of `docker save` is answered as the files that a container sees:
 /// files that a higher layer replaces or removes do not count.
 #[derive(Debug, clap::Args)]
+#[command(override_usage = "offload match [OPTIONS] <FILE>...")]
 pub(crate) struct Args {
     /// Match these GPUs, separated by commas. Repeatable
     ///
