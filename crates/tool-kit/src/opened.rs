@@ -370,7 +370,8 @@ mod tests {
 
     #[test]
     fn contents_of_a_program_are_read_as_a_whole_and_in_parts() {
-        let bytes: Vec<u8> = (0..3 * HEAD).map(|at| (at % 251) as u8).collect();
+        let bytes: Vec<u8> = (0..251).cycle().take(3 << 15).collect();
+        let head = usize::try_from(HEAD).unwrap();
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
         for contents in [Contents::Bytes(Arc::new(bytes.clone())), Contents::File(Arc::new(file))] {
@@ -378,8 +379,8 @@ mod tests {
             let (mut whole, mut part) = (Vec::new(), Vec::new());
             opened.reader().read_to_end(&mut whole).unwrap();
             opened.part(&(HEAD - 7..HEAD + 7)).read_to_end(&mut part).unwrap();
-            assert!(whole == bytes && part == bytes[HEAD as usize - 7..][..14], "{contents:?}");
-            assert_eq!((opened.len(), opened.head()), (3 * HEAD, &bytes[..HEAD as usize]));
+            assert!(whole == bytes && part == bytes[head - 7..][..14], "{contents:?}");
+            assert_eq!((opened.len(), opened.head()), (3 << 15, &bytes[..head]));
         }
     }
 
