@@ -169,11 +169,11 @@ impl ImageLayer {
     }
 
     /// Reads the names of the members of a layer of `len` bytes, and nothing else: contents of a layer that is not compressed are
-    /// passed over, and hashes are not compared. `look` gets each regular file, as in [`read`](Self::read).
+    /// passed over, and of its descriptor only the size is compared. `look` gets each regular file, as in [`read`](Self::read).
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read).
+    /// As [`read`](Self::read), and [`Mismatch`](ErrorKind::Mismatch) for another size than the descriptor has.
     pub fn names(
         &self,
         mut reader: impl ReadSeek,
@@ -181,6 +181,10 @@ impl ImageLayer {
         options: &Options,
         mut look: impl FnMut(usize, &[u8], &mut dyn Read) -> Result<(), Error>,
     ) -> Result<LayerMembers, Error> {
+        if let Some(expected) = self.size.filter(|size| *size != len) {
+            let text = format!("size: expected {expected} bytes, found {len}");
+            return Err(Error::new(ErrorKind::Mismatch, text).while_reading(&self.file));
+        }
         let mut read = || {
             let codec = Codec::sniff(read_full(&mut reader, &mut [0; 16])?);
             reader.seek(SeekFrom::Start(0))?;

@@ -278,6 +278,20 @@ fn images_that_cannot_be_merged_are_faults() {
     let layers =
         [Layer::new(&[("a.o", &good)], Packed::Plain), Layer::new(&[("b", b"b")], Packed::Gzip)];
     let mut files = images::layout(&layers);
+    // A tar file that ends between members is one.
+    for end in [0, 512] {
+        let mut cut = files.clone();
+        let (_, layer) = cut.iter_mut().find(|(_, bytes)| bytes.starts_with(b"a.o\0")).unwrap();
+        let words = format!("size: expected {} bytes, found {end}", layer.len());
+        layer.truncate(end);
+        let layout = format!("cut-{end}");
+        write_layout(&place, &layout, &cut);
+        fs::write(place.path("cut.tar"), images::archive(&cut)).unwrap();
+        for form in [&*layout, "cut.tar"] {
+            place.fails(&["match", "--gpu", "gfx1100", form], &words);
+            place.fails(&["check", "--require", "gfx1100", form], &words);
+        }
+    }
     let at = files.iter().position(|(_, bytes)| bytes.starts_with(b"\x1f\x8b")).unwrap();
     let (name, blob) = files[at].clone();
     // The time in its header, so that it has another hash.
