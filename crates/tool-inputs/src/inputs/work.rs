@@ -356,6 +356,10 @@ impl Input {
             let Some(is_named) = self.means(&path) else { return Ok(None) };
             let places = scope.merged.map(|it| it.merged.places(it.file, member));
             let Some(places) = places.unwrap_or(Some(Vec::new())) else { return Ok(None) };
+            // No container has the files of a layer that no image names, as an older image leaves it in a layout.
+            if places.is_empty() && scope.merged.is_some() && !scope.verifies {
+                return Ok(None);
+            }
             let name = format!("{}:{path}", input::display(&self.path));
             let (store, unread) =
                 match package::store((&package.opened, member), contents, keep, held) {

@@ -122,6 +122,29 @@ fn links_lead_to_the_files_that_count() {
 }
 
 #[test]
+fn layers_of_no_image_do_not_count() {
+    let place = Place::with("a", b"");
+    let (good, other) = (code(&place, "gfx1100"), code(&place, "gfx906"));
+    let layers = [
+        Layer::new(&[("usr/lib/a.o", &other)], Packed::Plain),
+        Layer::new(&[("usr/lib/b.o", &good)], Packed::Plain),
+    ];
+    let mut files = images::layout(&layers[..1]);
+    let all = images::layout(&layers);
+    let stale = all.into_iter().find(|(_, bytes)| bytes.starts_with(b"usr/lib/b.o\0")).unwrap();
+    files.push(stale);
+    write_layout(&place, "layout", &files);
+    fs::write(place.path("oci.tar"), images::archive(&files)).unwrap();
+    for form in ["layout", "oci.tar"] {
+        let (status, said) = matched(&place, "gfx1100", form);
+        assert_eq!(status, Some(1), "{form}: {said}");
+        assert!(said.contains("lacks code for gfx1100") && !said.contains("b.o"), "{form}: {said}");
+        assert_eq!(matched(&place, "gfx906", form).0, Some(0), "{form}");
+        place.succeeds(&["verify", form]);
+    }
+}
+
+#[test]
 fn damage_in_one_layer_makes_the_answer_about_the_image_unknown() {
     let place = Place::with("a", b"");
     let other = code(&place, "gfx906");
