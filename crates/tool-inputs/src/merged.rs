@@ -45,7 +45,7 @@ pub(crate) struct Merged {
     /// Names of the images, each different.
     pub(crate) names: Arc<[Arc<str>]>,
     /// The visible files of each layer, by the name of its file.
-    layers: HashMap<String, HashMap<Box<[u8]>, Seen>>,
+    layers: HashMap<String, HashMap<Box<[u8]>, Visible>>,
     /// Faults of documents, and of layers if their hashes were compared.
     pub(crate) findings: Vec<(MemberPath, String)>,
     /// Images that are not looked into, and reasons.
@@ -56,8 +56,14 @@ pub(crate) struct Merged {
     files: HashMap<(usize, Vec<u8>), Vec<OfVariant>>,
 }
 
-/// The numbers of the images that see a file, with its path in each if that is not the one in the layer.
-type Seen = Vec<(usize, Option<Box<[u8]>>)>;
+/// A file of a layer that images see.
+#[derive(Debug)]
+struct Visible {
+    /// The place of its header: of several members of this path the last counts.
+    offset: u64,
+    /// The numbers of the images, with its path in each if that is not the one in the layer.
+    seen: Vec<(usize, Option<Box<[u8]>>)>,
+}
 
 /// The name of a variant that a file is of, and its path there.
 type OfVariant = (Arc<str>, String);
@@ -116,7 +122,7 @@ impl Merged {
         let file_of = |number: usize| images.layers().get(number).map_or("", ImageLayer::file);
         let held: u64 = members.iter().map(LayerMembers::held).sum();
         let mut room = most.checked_sub(held).ok_or_else(|| too_many(most))?;
-        let mut layers: HashMap<String, HashMap<Box<[u8]>, Seen>> =
+        let mut layers: HashMap<String, HashMap<Box<[u8]>, Visible>> =
             images.layers().iter().map(|it| (it.file().to_owned(), HashMap::new())).collect();
         for (number, view) in images.views(&members)?.enumerate() {
             for (path, LayerFile { layer, member, .. }) in view.files() {
@@ -142,13 +148,15 @@ impl Merged {
                     }
                     variants.push(variant);
                 }
-                let own = members.get(layer).and_then(|it| it.path(member));
-                let Some((own, files)) = own.zip(layers.get_mut(file_of(layer))) else { continue };
+                let own = members.get(layer).and_then(|it| it.path(member).zip(it.offset(member)));
+                let files = layers.get_mut(file_of(layer));
+                let Some(((own, offset), files)) = own.zip(files) else { continue };
                 room = room.checked_sub(FILE + own.len() as u64).ok_or_else(|| too_many(most))?;
-                let seen = files.entry(own.into()).or_default();
+                let new = || Visible { offset, seen: Vec::new() };
+                let visible = files.entry(own.into()).or_insert_with(new);
                 let other = (path != own).then(|| path.into());
                 // A hard link has several names, which may lead to variants and libraries of their own.
-                seen.push((number, other));
+                visible.seen.push((number, other));
             }
         }
         Ok(Some(Merged { names, layers, findings, notes, variants, files: of_variants }))
@@ -164,8 +172,11 @@ impl Merged {
         let path: Vec<_> =
             path.split(|&byte| byte == b'/').filter(|it| !matches!(it, [] | [b'.'])).collect();
         let path = path.join(&b'/');
-        let seen = files.get(&*path)?;
+        let Visible { offset, seen } = files.get(&*path)?;
         let is_inner = names.len() > 0;
+        if !is_inner && member.offset() != *offset {
+            return None;
+        }
         let inner: String = names.map(|it| format!(":{}", String::from_utf8_lossy(it))).collect();
         let place = |(number, other): &(usize, Option<Box<[u8]>>)| {
             let path = other.as_deref().unwrap_or(&path);

@@ -41,7 +41,8 @@ impl fmt::Debug for LayerMembers {
 
 /// Kind of a member.
 pub(super) enum Entry {
-    File,
+    /// The place of its first header in the tar file.
+    File(u64),
     HardLink(Box<[u8]>),
     Symlink(Box<[u8]>),
     Directory,
@@ -91,6 +92,15 @@ impl LayerMembers {
         self.lists.get(&member).map(Vec::as_slice)
     }
 
+    /// Returns the place of the first header of a regular file, as [`Member::offset`](crate::Member::offset) has it.
+    #[must_use]
+    pub fn offset(&self, member: usize) -> Option<u64> {
+        match self.members.get(member)?.1 {
+            Entry::File(offset) => Some(offset),
+            _ => None,
+        }
+    }
+
     /// Takes the next member, with the contents of a list; returns the bytes that are held of it.
     fn add(
         &mut self,
@@ -117,7 +127,7 @@ impl LayerMembers {
             self.lists.insert(self.members.len(), text);
         }
         let entry = match member.kind() {
-            TarKind::File => Entry::File,
+            TarKind::File => Entry::File(member.offset()),
             TarKind::HardLink => Entry::HardLink(link.into()),
             TarKind::Symlink => Entry::Symlink(member.link().into()),
             TarKind::Directory => Entry::Directory,

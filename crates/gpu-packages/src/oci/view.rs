@@ -153,7 +153,7 @@ impl ImageView {
             }
             let path = join(&self.real(directory), name);
             let what = match entry {
-                Entry::File => What::File(LayerFile { layer, member }),
+                Entry::File(_) => What::File(LayerFile { layer, member }),
                 Entry::HardLink(target) => {
                     let (directory, name) = split(target);
                     let target = join(&self.real(directory), name);

@@ -145,6 +145,29 @@ fn layers_of_no_image_do_not_count() {
 }
 
 #[test]
+fn of_several_files_with_one_path_the_last_counts() {
+    let place = Place::with("a", b"");
+    let (good, other) = (code(&place, "gfx1100"), code(&place, "gfx906"));
+    for packed in [Packed::Plain, Packed::Gzip] {
+        let place = Place::with("a", b"");
+        let layer = Layer::new(&[("usr/lib/a.o", &other), ("./usr/lib/a.o", &good)], packed);
+        for form in forms(&place, &[layer]) {
+            // Extractors may differ, so it is an error, too.
+            let (status, said) = matched(&place, "gfx1100", form);
+            assert_eq!(status, Some(1), "{form}: {said}");
+            assert!(said.contains("several members have its name"), "{form}: {said}");
+            assert!(
+                said.contains(&format!("{form}: has code for gfx1100 in usr/lib/a.o")),
+                "{said}"
+            );
+            let (_, said) = matched(&place, "gfx906", form);
+            let unknown = format!("{form}: was not read as a whole; what was read lacks code");
+            assert!(said.contains(&unknown), "{form}: {said}");
+        }
+    }
+}
+
+#[test]
 fn damage_in_one_layer_makes_the_answer_about_the_image_unknown() {
     let place = Place::with("a", b"");
     let other = code(&place, "gfx906");
