@@ -69,8 +69,7 @@ impl FileUnits {
         let error = |fault: String| Complaint::error(name, "verify/registration", fault);
         complaints.extend(faults.into_iter().map(error));
         units.retain(|unit| kinds.is_empty() || kinds.contains(&unit.runtime()));
-        let is_partial = summary.unsearched > 0
-            || complaints.iter().any(Complaint::hides_code)
+        let is_partial = is_partial(&summary, &complaints)
             || file.package().is_none() && file.partial().is_set();
         if units.is_empty() && errors == 0 && !is_empty_part(&summary) {
             let (code, why) = match (summary.images, summary.no_images()) {
@@ -127,6 +126,11 @@ fn is_empty_part(summary: &Summary) -> bool {
     summary.images == 0 && summary.unsearched > 0 && summary.no_images().is_ok()
 }
 
+/// Returns whether a part of a file that may hold device code was not read.
+fn is_partial(summary: &Summary, complaints: &[Complaint]) -> bool {
+    summary.unsearched > 0 || complaints.iter().any(Complaint::hides_code)
+}
+
 /// Visitor that collects units, and complaints.
 #[derive(Debug, Default)]
 pub struct Walk<'a> {
@@ -146,8 +150,7 @@ impl<'a> Walk<'a> {
     /// Completes what a walk found in a file whose registration was read for others as well.
     pub(crate) fn into_file(self, summary: &Summary, registration: &Registration) -> FileUnits {
         let errors = self.errors + registration.faults().len();
-        let is_partial =
-            summary.unsearched > 0 || self.complaints.iter().any(Complaint::hides_code);
+        let is_partial = is_partial(summary, &self.complaints);
         let units = self.units.into_units(registration);
         FileUnits { summary: summary.clone(), errors, units, is_split: false, is_partial }
     }
