@@ -268,9 +268,10 @@ OffloadAnswers *offload_kernels(const OffloadFile *file,
 /**
  * Judges whether a file, or a package, has code for a GPU, by the rules of its runtime.
  *
- * The lists: `verdicts` (`gpu`, `answer`: `yes`, `partly`, `unknown` or `no`, `message`; one row), `answers` about each container
- * (the fields of `offload match --json`) and `findings`. Where an error among these may have kept code from being seen, the answer is
- * not `no`, but `unknown`.
+ * The lists: `verdicts` (`gpu`, `answer`: `yes`, `partly`, `unknown` or `no`, `message`; one row, or of an archive with several
+ * container images one for each, with its name as `image`), `answers` about each container (the fields of `offload match --json`) and
+ * `findings`. Where an error among these may have kept code from being seen, the answer is not `no`, but `unknown`. An archive of
+ * container images is judged by the files that each sees.
  *
  * @param file A file of this library, not freed.
  * @param gpu A target ID or the name of a product, ending with a zero: `gfx90a:xnack+`, `sm_90`, `RX 7600`.

@@ -1,6 +1,6 @@
 //! The bytes of a member, in memory.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use byte_parts::seek_position;
 
@@ -47,7 +47,25 @@ impl Chunks {
     }
 }
 
+impl Write for Chunks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.chunks.last().is_none_or(|last| last.len() == CHUNK) {
+            self.chunks.push(Vec::new());
+        }
+        let Some(last) = self.chunks.last_mut() else { return Ok(0) };
+        let (taken, _) = bytes.split_at(bytes.len().min(CHUNK - last.len()));
+        last.extend_from_slice(taken);
+        self.len += taken.len() as u64;
+        Ok(taken.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// A reader of chunks.
+#[derive(Clone)]
 pub(crate) struct ChunksReader<'c> {
     all: &'c Chunks,
     at: u64,
@@ -82,13 +100,17 @@ mod tests {
         for size in [0, 9, CHUNK, 2 * CHUNK + 7] {
             let bytes = &bytes[..size];
             let chunks = Chunks::read(&mut &*bytes, size as u64).unwrap();
-            assert_eq!(chunks.len(), size as u64);
-            for at in [0, 5, CHUNK - 1, CHUNK, size] {
-                let mut found = Vec::new();
-                let mut reader = chunks.reader();
-                reader.seek(SeekFrom::Start(at as u64)).unwrap();
-                reader.read_to_end(&mut found).unwrap();
-                assert!(found == bytes[at.min(size)..], "{size} from {at}");
+            let mut written = Chunks::default();
+            io::copy(&mut &*bytes, &mut written).unwrap();
+            for chunks in [&chunks, &written] {
+                assert_eq!(chunks.len(), size as u64);
+                for at in [0, 5, CHUNK - 1, CHUNK, size] {
+                    let mut found = Vec::new();
+                    let mut reader = chunks.reader();
+                    reader.seek(SeekFrom::Start(at as u64)).unwrap();
+                    reader.read_to_end(&mut found).unwrap();
+                    assert!(found == bytes[at.min(size)..], "{size} from {at}");
+                }
             }
             if size > 0 {
                 let error = Chunks::read(&mut &*bytes, size as u64 - 1).err().unwrap();

@@ -46,6 +46,11 @@ impl Fault {
         Fault { code, level: "error", member, offset: None, message, is_in_answers: false }
     }
 
+    /// Creates a warning.
+    pub(crate) fn warning(member: &str, code: &'static str, message: impl Into<String>) -> Self {
+        Fault { level: "warning", ..Fault::error(member, code, message) }
+    }
+
     /// Returns whether it may have kept device code from being seen.
     pub(crate) fn hides_code(&self) -> bool {
         self.level == "error" && hides_code(self.code)

@@ -48,6 +48,7 @@ mod fault;
 mod files;
 mod images;
 mod kernels;
+mod layers;
 mod members;
 mod options;
 mod part;

@@ -1,6 +1,6 @@
 //! The images and containers of a file, from one walk.
 
-use std::io::{self, Read, Seek};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use device_select::Unit;
@@ -9,6 +9,8 @@ use fat_object::{Container, ErrorKind, Finding, Image, Visitor};
 use crate::fault::Fault;
 use crate::files::{DeviceFile, FileVisitor, each_file};
 use crate::images::{FileRow, ImageRow, Listing};
+use crate::layers::ContainerImages;
+use crate::members::HEAD;
 use crate::options::Options;
 use crate::units::UnitCollector;
 
@@ -19,6 +21,8 @@ pub struct Survey {
     /// Its images.
     pub listing: Listing,
     pub(crate) files: Arc<Vec<Containers>>,
+    /// The names of the container images in it.
+    pub(crate) images: Arc<[String]>,
     /// Findings that only answers have.
     pub(crate) findings: Vec<Fault>,
 }
@@ -28,18 +32,35 @@ pub struct Survey {
 pub(crate) struct Containers {
     pub(crate) member: String,
     pub(crate) units: Vec<Unit>,
+    /// Where container images see it: their numbers, and its path in each.
+    pub(crate) places: Vec<(usize, String)>,
 }
 
 /// Reads the images and the containers of a file, or of the members of a package. Compressed images are read by their tables.
 ///
+/// Answers about an archive of container images are about the files that each image sees, its layers on top of each other.
+///
 /// # Errors
 ///
 /// Errors of reading. Damaged files are findings.
-pub fn survey<R: Read + Seek + Clone>(reader: R, options: &Options) -> io::Result<Survey> {
+pub fn survey<R: Read + Seek + Clone>(mut reader: R, options: &Options) -> io::Result<Survey> {
+    let len = reader.seek(SeekFrom::End(0))?;
+    reader.rewind()?;
+    let mut head = Vec::new();
+    reader.by_ref().take(HEAD as u64).read_to_end(&mut head)?;
+    reader.rewind()?;
     let mut surveyor = Surveyor::default();
+    match ContainerImages::read(reader.clone(), (&head, len), options) {
+        Ok(images) => surveyor.images = images,
+        Err(error) if error.kind() == gpu_packages::ErrorKind::Io => return Err(error.into()),
+        // The layers are judged one by one, and not read as what they are.
+        Err(error) => surveyor.findings.push(Fault::of_package("", &error)),
+    }
     each_file(reader, options, &mut surveyor)?;
-    let Surveyor { listing, files, findings } = surveyor;
-    Ok(Survey { listing, files: Arc::new(files), findings })
+    let Surveyor { listing, files, mut findings, images } = surveyor;
+    let (names, doubts) = images.map(|it| (it.names, it.doubts)).unwrap_or_default();
+    findings.extend(doubts.into_iter().map(|text| Fault::warning("", "file/unknown", text)));
+    Ok(Survey { listing, files: Arc::new(files), images: names.into(), findings })
 }
 
 /// Lists the images of a file, or of the members of a package. Compressed images are listed by their tables.
@@ -56,6 +77,7 @@ struct Surveyor {
     listing: Listing,
     files: Vec<Containers>,
     findings: Vec<Fault>,
+    images: Option<ContainerImages>,
 }
 
 impl FileVisitor for Surveyor {
@@ -86,9 +108,17 @@ impl FileVisitor for Surveyor {
             };
             findings.extend(fault);
         }
+        let member_of = self.images.as_ref().zip(file.package_member());
+        let places = member_of.map_or(Some(Vec::new()), |(images, of)| images.places(of));
+        // No container image sees a file that has no place.
+        units.retain(|_| places.is_some());
         let (size, format, images) = (file.size(), summary.format.to_string(), summary.images);
         self.listing.files.push(FileRow { member: member.to_owned(), size, format, images });
-        self.files.push(Containers { member: member.to_owned(), units });
+        self.files.push(Containers {
+            member: member.to_owned(),
+            units,
+            places: places.unwrap_or_default(),
+        });
         Ok(())
     }
 

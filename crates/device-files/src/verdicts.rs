@@ -14,6 +14,9 @@ use crate::survey::{Containers, Survey, survey};
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Verdict {
+    /// The name of the container image, if the file is an archive with several; the answer is about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// The target ID of the GPU.
     pub gpu: String,
     /// `yes`, `partly`, `unknown` or `no`.
@@ -37,13 +40,14 @@ pub struct AnswerRow<'a> {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Verdicts {
-    /// One for each GPU. Where something could not be read, none is `no`.
+    /// One for each GPU, for each container image of an archive with several. Where something could not be read, none is `no`.
     pub verdicts: Vec<Verdict>,
     /// Everything that is wrong.
     pub findings: Vec<Fault>,
     is_package: bool,
     gpus: Vec<Device>,
     files: Arc<Vec<Containers>>,
+    images: Arc<[String]>,
     /// The answers of each file, one for each GPU.
     answers: Vec<Vec<Selection>>,
 }
@@ -62,9 +66,10 @@ impl Survey {
             answers.collect()
         });
         let (answers, files) = (answers.collect(), Arc::clone(&self.files));
+        let images = Arc::clone(&self.images);
         let (gpus, is_package) = (gpus.to_vec(), self.listing.is_package);
         let verdicts = Vec::new();
-        let mut found = Verdicts { verdicts, findings, is_package, gpus, files, answers };
+        let mut found = Verdicts { verdicts, findings, is_package, gpus, files, images, answers };
         found.verdicts = if found.files.iter().all(|file| file.units.is_empty()) {
             let nothing = Containers::default();
             let verdict = |gpu: &Device| Verdict::new(&select(&nothing, gpu), &nothing, gpu);
@@ -81,6 +86,7 @@ impl Survey {
 impl Verdict {
     fn new(answers: &Selection, file: &Containers, gpu: &Device) -> Self {
         Verdict {
+            image: None,
             gpu: gpu.name(),
             answer: answers.support().as_str(),
             message: answers.conclusion(&file.units, gpu).text,
@@ -123,6 +129,21 @@ impl Verdicts {
     }
 
     fn of_package(&self, is_partial: bool) -> Vec<Verdict> {
+        match &*self.images {
+            names @ [_, _, ..] => {
+                let of_image = |(number, name): (usize, &String)| {
+                    let verdicts = self.of_set(Some(number), is_partial);
+                    let image = |it| Verdict { image: Some(name.clone()), ..it };
+                    verdicts.map(image).collect::<Vec<_>>()
+                };
+                names.iter().enumerate().flat_map(of_image).collect()
+            }
+            _ => self.of_set(None, is_partial).collect(),
+        }
+    }
+
+    /// Judges the files of a package, or of a container image of several.
+    fn of_set(&self, image: Option<usize>, is_partial: bool) -> impl Iterator<Item = Verdict> {
         let mut set = FileSet::new(self.gpus.iter().cloned()).with_package("package");
         if is_partial {
             set.add_unread("package");
@@ -131,25 +152,28 @@ impl Verdicts {
             let gpus = self.gpus.iter().zip(answers).enumerate();
             // A member for GPUs of another vendor is not asked.
             let asked = gpus.filter(|(_, (gpu, answers))| answers.concerns(&file.units, gpu));
-            set.add(&file.member, &file.units, asked.map(|(n, (_, answers))| (n, answers)));
+            let asked: Vec<_> = asked.map(|(n, (_, answers))| (n, answers)).collect();
+            let here =
+                file.places.iter().filter(|(number, _)| image.is_none_or(|it| it == *number));
+            let paths = here.map(|(_, path)| &**path);
+            let alone = (file.places.is_empty() && image.is_none()).then_some(&*file.member);
+            for path in paths.chain(alone) {
+                set.add(path, &file.units, asked.iter().copied());
+            }
         }
-        let answers = set.answers();
-        let verdict = |(n, gpu): (usize, &Device)| {
+        let answer = |(n, gpu): (usize, &Device)| {
+            let answers = set.answers();
             let known = answers.iter().find(|answer| answer.gpu.name() == gpu.name());
-            match known {
-                Some(answer) => Verdict {
-                    gpu: gpu.name(),
-                    answer: answer.support.as_str(),
-                    message: answer.conclusion.text.clone(),
-                },
+            let (answer, message) = match known {
+                Some(answer) => (answer.support, answer.conclusion.text.clone()),
                 None => {
                     let answer = if is_partial { Support::Unknown } else { Support::No };
-                    let message = set.verdict(n).why;
-                    Verdict { gpu: gpu.name(), answer: answer.as_str(), message }
+                    (answer, set.verdict(n).why)
                 }
-            }
+            };
+            Verdict { image: None, gpu: gpu.name(), answer: answer.as_str(), message }
         };
-        self.gpus.iter().enumerate().map(verdict).collect()
+        self.gpus.iter().enumerate().map(answer).collect::<Vec<_>>().into_iter()
     }
 }
 

@@ -18,6 +18,9 @@ use device_files::{
 };
 use device_select::Device;
 use samples::bundle::{GFX1100, HOST, bundle};
+use samples::images::{
+    Layer, Layout, Packed, archive, docker_archive, hybrid_archive, linked_archive,
+};
 use samples::linked::{Linked, Style};
 use samples::packages::{Around, Made, deflate, gzip, tar, wheel, zip};
 use samples::{example, faulty};
@@ -435,4 +438,60 @@ fn every_failure_of_the_reader_is_an_error() {
             Ok(listing.images.len())
         });
     }
+}
+
+/// Returns the answers for GPUs, with the container images that they are about.
+fn of_images(archive: &[u8], gpus: &[&str]) -> Vec<(Option<String>, &'static str, String)> {
+    let gpus: Vec<_> = gpus.iter().map(|gpu| Device::parse(gpu).unwrap()).collect();
+    let verdicts = judge(Cursor::new(archive), &Options::default(), &gpus).unwrap();
+    let verdicts = verdicts.verdicts.into_iter();
+    verdicts.map(|one| (one.image, one.answer, one.message)).collect()
+}
+
+#[test]
+fn container_images_are_judged_by_the_files_that_they_see() {
+    let (hip, cuda) = (hip(), example("cuda-fatbin.o"));
+    let layer = |files: &[(&str, &[u8])]| Layer::new(files, Packed::Plain);
+    let base = layer(&[("usr/lib/old.o", &hip), ("usr/lib/kept.o", &hip)]);
+    let top = layer(&[("usr/lib/.wh.old.o", b""), ("opt/cuda.o", &cuda)]);
+    let all = layer(&[("usr/lib/.wh.old.o", b""), ("usr/lib/.wh.kept.o", b""), ("a.o", &cuda)]);
+    let wheres = [docker_archive, linked_archive, hybrid_archive];
+    for archive in wheres {
+        for pack in [|it: &[u8]| it.to_vec(), gzip] {
+            let file = pack(&archive(&[base.clone(), top.clone()]));
+            let found = of_images(&file, &["gfx1100", "gfx1030", "sm_90"]);
+            let answers: Vec<_> = found.iter().map(|(image, answer, _)| (image, *answer)).collect();
+            assert_eq!(answers, [(&None, "yes"), (&None, "no"), (&None, "yes")], "{found:?}");
+            assert!(found[0].2.ends_with(" in usr/lib/kept.o"), "{found:?}");
+            assert!(!found[1].2.contains("old.o"), "{found:?}");
+            // All of AMD's code is removed.
+            let found = of_images(&pack(&archive(&[base.clone(), all.clone()])), &["gfx1100"]);
+            assert_eq!(found[0].1, "no", "{found:?}");
+        }
+    }
+}
+
+#[test]
+fn each_of_several_container_images_has_an_answer() {
+    let (hip, cuda) = (hip(), example("cuda-fatbin.o"));
+    let mut layout = Layout::new();
+    let images =
+        [("hip", ("a/hip.o", hip)), ("cuda", ("a/cuda.o", cuda))].map(|(tag, (name, file))| {
+            let image = layout.image(&[Layer::new(&[(name, &file)], Packed::Gzip)], "");
+            format!("{image},\"annotations\":{{\"org.opencontainers.image.ref.name\":\"{tag}\"}}}}")
+        });
+    let found = of_images(&archive(&layout.finish(&images)), &["gfx1100"]);
+    let answers = found.iter().map(|(image, answer, _)| (image.as_deref(), *answer));
+    let expected = [(Some("hip, linux/amd64"), "yes"), (Some("cuda, linux/amd64"), "no")];
+    assert_eq!(answers.collect::<Vec<_>>(), expected, "{found:?}");
+}
+
+#[test]
+fn an_image_that_is_not_understood_is_never_a_no() {
+    let mut files =
+        samples::images::layout(&[Layer::new(&[("a.o", &example("cuda-fatbin.o"))], Packed::Gzip)]);
+    let index = files.last_mut().unwrap();
+    index.1.truncate(40);
+    let found = of_images(&archive(&files), &["gfx1100"]);
+    assert_eq!(found[0].1, "unknown", "{found:?}");
 }

@@ -153,7 +153,7 @@ pub use member::{Member, MemberKind};
 pub use new_wheel::NewWheel;
 pub use oci::{
     ChangedImages, ChangedLists, FileChange, ImageArchive, ImageFiles, ImageLayer, ImageView,
-    Images, LayerFile, LayerMembers, NewFile, NewLayer,
+    Images, LayerFile, LayerMembers, NewFile, NewLayer, VisibleMembers,
 };
 pub use package::{PackageKind, sniff};
 pub use path::{MemberPath, unsafe_name};

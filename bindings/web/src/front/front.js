@@ -160,12 +160,17 @@ function showVerdict({ error, near, gpu, doubt, advice, verdicts, answers }) {
     byId("verdict").replaceChildren(make("p", `${shown(error)}.${meant}`, { class: "say unknown" }));
     return;
   }
-  const [verdict] = verdicts;
   const words = { yes: "Yes", no: "No", partly: "In part", unknown: "Unknown" };
-  const parts = [make("p", "", { class: `say ${verdict.answer}` })];
-  parts[0].append(make("strong", `${words[verdict.answer]}, ${gpu}: `), short(`the file ${verdict.message}.`));
+  // An archive of several container images has an answer for each.
+  const parts = verdicts.slice(0, MOST).map(({ image, answer, message }) => {
+    const said = make("p", "", { class: `say ${answer}` });
+    const subject = image === undefined ? "the file" : `the image ${shown(image)}`;
+    said.append(make("strong", `${words[answer]}, ${gpu}: `), `${subject} ${short(message)}.`);
+    return said;
+  });
+  if (verdicts.length > MOST) parts.push(make("p", `and ${verdicts.length - MOST} more images`, { class: "hint" }));
   if (doubt !== null) parts.push(make("p", shown(doubt), { class: "hint" }));
-  if (verdict.answer === "no" && advice !== null) parts.push(make("p", `Install a build for ${gpu}, or build with ${advice}`, { class: "hint" }));
+  if (verdicts.some(({ answer }) => answer === "no") && advice !== null) parts.push(make("p", `Install a build for ${gpu}, or build with ${advice}`, { class: "hint" }));
   if (answers.length > 0) parts.push(table(answers));
   byId("verdict").replaceChildren(...parts);
 }

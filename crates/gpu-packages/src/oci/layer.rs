@@ -318,7 +318,7 @@ impl ImageLayer {
 }
 
 /// Returns a path without empty names and `.`.
-fn normal(path: &[u8]) -> Vec<u8> {
+pub(super) fn normal(path: &[u8]) -> Vec<u8> {
     let names = path.split(|&byte| byte == b'/').filter(|name| !matches!(name, [] | [b'.']));
     names.collect::<Vec<_>>().join(&b'/')
 }

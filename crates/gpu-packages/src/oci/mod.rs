@@ -8,6 +8,7 @@ mod layer;
 mod records;
 mod rewritten;
 mod view;
+mod visible;
 
 pub use archive::{ImageArchive, NewFile};
 pub use images::{ImageFiles, ImageLayer, Images};
@@ -15,3 +16,4 @@ pub use layer::LayerMembers;
 pub use records::{ChangedLists, FileChange};
 pub use rewritten::{ChangedImages, NewLayer};
 pub use view::{ImageView, LayerFile};
+pub use visible::VisibleMembers;
