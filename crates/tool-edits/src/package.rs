@@ -247,7 +247,7 @@ impl Job<'_> {
                 return Ok(Some(None));
             }
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
-            let faults = edit.faults(at, contents.finish());
+            let faults = edit.faults(at, &contents.finish());
             let warnings = allow(self.editor.options, &faults)?;
             let new = self.plan_member_of(edited, name, &store).and_then(|(plan, row)| {
                 let new = plan.map(|plan| self.deflate(member, plan, &store)).transpose()?;
