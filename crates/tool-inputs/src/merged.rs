@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gpu_packages::{
-    Error, ErrorKind, Finding, FindingKind, ImageLayer, Images, LayerFile, LayerMembers,
-    MAX_VARIANT_JSON, Member, MemberPath, Options, Record,
+    Error, ErrorKind, Finding, FindingKind, ImageLayer, ImageView, Images, LayerFile, LayerMembers,
+    MAX_VARIANT_JSON, Member, Options, Record,
 };
 
 use crate::image_files::ImageSource;
@@ -46,9 +46,9 @@ pub(crate) struct Merged {
     pub(crate) names: Arc<[Arc<str>]>,
     /// The visible files of each layer, by the name of its file.
     layers: HashMap<String, HashMap<Box<[u8]>, Visible>>,
-    /// Faults of documents, and of layers if their hashes were compared.
-    pub(crate) findings: Vec<(MemberPath, String)>,
-    /// Images that are not looked into, and reasons.
+    /// Faults of documents, and of layers if their hashes were compared; images that are not read.
+    pub(crate) findings: Vec<Finding>,
+    /// Reasons why a part is not looked into.
     pub(crate) notes: Vec<String>,
     /// Installed variants of wheels.
     pub(crate) variants: Vec<ImageVariant>,
@@ -95,71 +95,42 @@ impl Merged {
     ) -> io::Result<Option<Self>> {
         let most = limits.held_of(source.bytes());
         let Some(images) = Images::read(source, most)? else { return Ok(None) };
-        let notes = images.notes().to_vec();
         if images.images().len() == 0 {
-            if notes.is_empty() {
+            let unread = images.unread().iter().map(ToString::to_string);
+            let why: Vec<_> = unread.chain(images.notes().iter().cloned()).collect();
+            if why.is_empty() {
                 return Ok(None);
             }
-            return Err(io::Error::new(io::ErrorKind::InvalidData, notes.join("; ")));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why.join("; ")));
         }
         let (members, kept) = read_layers(&images, source, limits, threads, verifies)?;
-        let mut names = images.names();
-        for it in &mut names {
-            *it = format!("{name} ({it})");
-        }
-        if let [only] = &mut names[..] {
-            name.clone_into(only);
-        }
-        let names: Arc<[Arc<str>]> = names.into_iter().map(Arc::from).collect();
-        let (mut variants, mut of_variants) = (Vec::new(), HashMap::<_, Vec<_>>::new());
-        let text = |it: &Finding| (it.path.clone(), it.error.to_string());
-        let mut findings: Vec<_> = images.findings().iter().map(text).collect();
+        let (merged, images) = (Merged::of(name, &images), &images);
+        let mut merging =
+            Merging { merged, images, members: &members, kept: &kept, most, room: most };
         if verifies {
-            // A walk finds the others.
-            let of_layers = members.iter().flat_map(LayerMembers::findings);
-            findings.extend(of_layers.filter(|it| it.kind == FindingKind::Record).map(text));
+            merging.add_findings();
         }
-        let file_of = |number: usize| images.layers().get(number).map_or("", ImageLayer::file);
-        let held: u64 = members.iter().map(LayerMembers::held).sum();
-        let mut room = most.checked_sub(held).ok_or_else(|| too_many(most))?;
-        let mut layers: HashMap<String, HashMap<Box<[u8]>, Visible>> =
-            images.layers().iter().map(|it| (it.file().to_owned(), HashMap::new())).collect();
-        for (number, view) in images.views(&members)?.enumerate() {
-            for (path, LayerFile { layer, member, .. }) in view.files() {
-                if let Some(json) = kept.get(&(layer, member))
-                    && let Some(image) = names.get(number)
-                    && let Some(info) = path.strip_suffix(VARIANT_JSON)
-                {
-                    let list = [info, b".dist-info/RECORD"].concat();
-                    let text = view.file(&list);
-                    let text = text.and_then(|it| members.get(it.layer)?.list(it.member));
-                    let mut variant = ImageVariant::new(image, info, json);
-                    let take = |path: Vec<u8>, row: String| {
-                        let held = FILE + (path.len() + row.len()) as u64;
-                        room = room.checked_sub(held).ok_or_else(|| too_many(most))?;
-                        let of_file = of_variants.entry((number, path)).or_default();
-                        of_file.push((Arc::clone(&variant.name), row));
-                        Ok(())
-                    };
-                    let files = if verifies { listed(info, text, take)? } else { Ok(()) };
-                    if let Err(text) = files {
-                        let list = String::from_utf8_lossy(&list);
-                        variant.fault = Some(format!("{image}:{list}: {text}"));
-                    }
-                    variants.push(variant);
-                }
-                let own = members.get(layer).and_then(|it| it.path(member).zip(it.offset(member)));
-                let files = layers.get_mut(file_of(layer));
-                let Some(((own, offset), files)) = own.zip(files) else { continue };
-                room = room.checked_sub(FILE + own.len() as u64).ok_or_else(|| too_many(most))?;
-                let new = || Visible { offset, seen: Vec::new() };
-                let visible = files.entry(own.into()).or_insert_with(new);
-                let other = (path != own).then(|| path.into());
-                // A hard link has several names, which may lead to variants and libraries of their own.
-                visible.seen.push((number, other));
+        merging.hold(members.iter().map(LayerMembers::held).sum())?;
+        for (image, view) in images.views(&members)?.enumerate() {
+            for (path, file) in view.files() {
+                merging.add_variant(&view, image, (path, file), verifies)?;
+                merging.add_file(image, (path, file))?;
             }
         }
-        Ok(Some(Merged { names, layers, findings, notes, variants, files: of_variants }))
+        Ok(Some(merging.merged))
+    }
+
+    /// Returns images whose files are not known yet.
+    fn of(name: &str, images: &Images) -> Self {
+        let files = images.layers().iter().map(|it| it.file().to_owned());
+        Merged {
+            names: names_of(name, images),
+            layers: files.map(|it| (it, HashMap::new())).collect(),
+            findings: images.findings().iter().chain(images.unread()).map(copy).collect(),
+            notes: images.notes().to_vec(),
+            variants: Vec::new(),
+            files: HashMap::new(),
+        }
     }
 
     /// Returns the places of a member in the images: `None` if it is not visible in one, none for a member that does not lie in a
@@ -194,6 +165,91 @@ impl Merged {
     pub(crate) fn is_layer(&self, file: &str) -> bool {
         self.layers.contains_key(file)
     }
+}
+
+/// Returns the names of the images, each different. The only one has the name of the file.
+fn names_of(name: &str, images: &Images) -> Arc<[Arc<str>]> {
+    let names = images.names();
+    if names.len() == 1 && images.unread().is_empty() {
+        return Arc::new([Arc::from(name)]);
+    }
+    names.iter().map(|it| Arc::from(format!("{name} ({it})"))).collect()
+}
+
+/// Images whose files are collected.
+struct Merging<'a> {
+    merged: Merged,
+    images: &'a Images,
+    members: &'a [LayerMembers],
+    kept: &'a Kept,
+    /// The most bytes that are held, and the rest of them.
+    most: u64,
+    room: u64,
+}
+
+impl Merging<'_> {
+    fn hold(&mut self, bytes: u64) -> io::Result<()> {
+        self.room = self.room.checked_sub(bytes).ok_or_else(|| too_many(self.most))?;
+        Ok(())
+    }
+
+    /// Adds the differences of layers from their hashes. A walk finds the other faults.
+    fn add_findings(&mut self) {
+        let of_layers = self.members.iter().flat_map(LayerMembers::findings);
+        let differ = of_layers.filter(|it| it.kind == FindingKind::Record);
+        self.merged.findings.extend(differ.map(copy));
+    }
+
+    /// Adds the installed variant that has this file as its `variant.json`, if there is one. With `verifies`, its files are known.
+    fn add_variant(
+        &mut self,
+        view: &ImageView,
+        image: usize,
+        (path, file): (&[u8], LayerFile),
+        verifies: bool,
+    ) -> io::Result<()> {
+        let Some(json) = self.kept.get(&(file.layer, file.member)) else { return Ok(()) };
+        let name = self.merged.names.get(image).cloned();
+        let Some((name, info)) = name.zip(path.strip_suffix(VARIANT_JSON)) else { return Ok(()) };
+        let mut variant = ImageVariant::new(&name, info, json);
+        if verifies {
+            let list = [info, b".dist-info/RECORD"].concat();
+            let (of_variant, members) = (Arc::clone(&variant.name), self.members);
+            let text = view.file(&list).and_then(|it| members.get(it.layer)?.list(it.member));
+            let files = listed(info, text, |path, row| {
+                self.hold(FILE + (path.len() + row.len()) as u64)?;
+                let of_file = self.merged.files.entry((image, path)).or_default();
+                of_file.push((Arc::clone(&of_variant), row));
+                Ok(())
+            })?;
+            if let Err(text) = files {
+                let list = String::from_utf8_lossy(&list);
+                variant.fault = Some(format!("{name}:{list}: {text}"));
+            }
+        }
+        self.merged.variants.push(variant);
+        Ok(())
+    }
+
+    /// Adds a file that an image shows at a path.
+    fn add_file(&mut self, image: usize, (path, file): (&[u8], LayerFile)) -> io::Result<()> {
+        let members = self.members.get(file.layer);
+        let own = members.and_then(|it| it.path(file.member).zip(it.offset(file.member)));
+        let layer = self.images.layers().get(file.layer);
+        let Some(((own, offset), layer)) = own.zip(layer) else { return Ok(()) };
+        self.hold(FILE + own.len() as u64)?;
+        let Some(files) = self.merged.layers.get_mut(layer.file()) else { return Ok(()) };
+        let new = || Visible { offset, seen: Vec::new() };
+        let visible = files.entry(own.into()).or_insert_with(new);
+        let other = (path != own).then(|| path.into());
+        // A hard link has several names, which may lead to variants and libraries of their own.
+        visible.seen.push((image, other));
+        Ok(())
+    }
+}
+
+fn copy(finding: &Finding) -> Finding {
+    Finding::new(finding.path.clone(), finding.kind, finding.error.to_string())
 }
 
 impl fmt::Debug for ImageVariant {

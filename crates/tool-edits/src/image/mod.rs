@@ -114,9 +114,9 @@ impl Job<'_> {
         let decided = self.decide(&image, looked, &mut members);
         let mut changes = decided.map_err(|failure| match failure {
             // It may be in what was not looked into.
-            Failure::NoCode if !images.notes().is_empty() => {
-                let none = failure.complaints().into_iter().flatten();
-                let why = none.chain(images.notes().iter().cloned()).collect();
+            Failure::NoCode if !(images.notes().is_empty() && images.unread().is_empty()) => {
+                let unread = images.unread().iter().map(ToString::to_string);
+                let why = unread.chain(images.notes().iter().cloned()).collect();
                 if named.is_named() { Failure::Refused(why) } else { Failure::NotConcerned(why) }
             }
             failure => failure,
