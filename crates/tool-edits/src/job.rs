@@ -207,8 +207,9 @@ impl<'e> Job<'e> {
 
     /// Returns whether a file is a loose image or one of a kernel database, and is deleted. One that cannot be read is not.
     fn goes(&self, file: &Input) -> bool {
-        if let Some(LooseFate::Goes(_)) = self.loose.fate(file) {
-            return true;
+        // The place of a loose image says what becomes of it, also if it is a file of a kernel database.
+        if let Some(fate) = self.loose.fate(file) {
+            return matches!(fate, LooseFate::Goes(_));
         }
         let databases = self.editor.databases.filter(|_| !file.is_named());
         let Some((databases, path)) = databases.zip(file.real()) else { return false };

@@ -1,6 +1,5 @@
 //! Edits of packages: their members are edited, and their records corrected.
 
-use std::collections::HashSet;
 use std::io::{self, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use gpu_packages::{
 };
 
 use super::job::{Job, Stage};
+use super::loose::LooseMembers;
 use super::members::Members;
 use super::report::{About, FileRow};
 use super::words::{allow, explain, no_wheel, of_package as of};
@@ -39,8 +39,10 @@ struct Edited<'a> {
     /// Findings of the package that are allowed.
     warnings: Vec<String>,
     members: Members,
-    /// The names of loose images that are left out.
-    loose: HashSet<Vec<u8>>,
+    /// The reason why the package stays as it is although members could change.
+    stays: Option<String>,
+    /// The loose images, whose place says what becomes of them.
+    loose: LooseMembers,
 }
 
 /// The plan of a member, if it changes, with its row in the report.
@@ -69,7 +71,7 @@ impl Job<'_> {
             warnings: Vec::new(),
             members: Members::default(),
             // Without databases nothing is left out.
-            loose: loose.unwrap_or_else(HashSet::new),
+            loose: loose.unwrap_or_else(LooseMembers::new),
         };
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
@@ -149,9 +151,11 @@ impl Job<'_> {
         let mut postponed = Vec::new();
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
-            if edited.loose.contains(member.name())
-                || self.zip_member_goes((zip, at), &name, reader)?
-            {
+            let goes = match edited.loose.get(member.name()) {
+                Some(goes) => *goes,
+                None => self.zip_member_goes((zip, at), &name, reader)?,
+            };
+            if goes {
                 edit.remove(at);
                 edited.delete(&name, member.size());
                 continue;
@@ -395,13 +399,14 @@ impl Job<'_> {
         // The status of the member that is written last.
         let mut status = None;
         let change = |name: &[u8], original: &mut Original<'_>| {
-            let is_loose = edited.loose.contains(name);
+            let is_loose = edited.loose.get(name).copied();
             let name = text(name);
-            if is_loose {
+            if is_loose == Some(true) {
                 edited.delete(&name, original.size());
                 return Ok(Some(Replacement::removal()));
             }
-            let database = self.editor.databases.and_then(|it| it.database(&name));
+            let databases = self.editor.databases.filter(|_| is_loose.is_none());
+            let database = databases.and_then(|it| it.database(&name));
             let is_about = edited.is_about(&name, original.head());
             if database.is_none() && !is_about {
                 return Ok(None);

@@ -391,7 +391,14 @@ fn files_stay_that_hard_links_of_other_layers_need() {
     let [linked, other] = ["gfx90a", "gfx906"]
         .map(|gpu| format!("usr/lib/rocblas/library/Kernels.so-000-{gpu}.hsaco"));
     let code = [&hip[20480..][..3784], &hip[16384..][..2752]];
-    let low = [("lib/hip.o", &hip[..]), (&linked, code[0]), (&other, code[1])];
+    // Without code for the GPU, the database as a whole would be left alone.
+    let kept = "usr/lib/rocblas/library/kept.co";
+    let low = [
+        ("lib/hip.o", &hip[..]),
+        (&linked, code[0]),
+        (&other, code[1]),
+        (kept, &hip[8192..][..3208]),
+    ];
     let mut high = packages::tar_header(b"copy.hsaco", 0, b'1', linked.as_bytes());
     high.extend([0; 1024]);
     let high = Layer { tar: high, packed: Packed::Plain, annotations: String::new() };
