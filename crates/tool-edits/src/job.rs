@@ -12,7 +12,7 @@ use super::editor::{Editor, Subject};
 use super::loose::{LooseFate, LooseFiles};
 use super::report::{About, FileRow, Stays, Work};
 use super::wishes::Wishes;
-use super::words::{allow, describe, explain, is_about_hash, no_wheel, refused};
+use super::words::{allow, describe, explain, grows, is_about_hash, no_wheel, refused};
 use tool_inputs::inputs::Input;
 use tool_inputs::package::Package;
 use tool_inputs::records::{Listed, Lists};
@@ -273,6 +273,11 @@ impl<'e> Job<'e> {
         let names = (named.name(), &*target.path());
         let row = FileRow::new(names, &contents, &plan, &wishes, self.editor.shrinks);
         Ok(row.written(self.editor.options.output.dry_run, replaces))
+    /// Returns why a package of `old` bytes stays as it is if it only shrinks, and would have `new` bytes.
+    pub(crate) fn must_not_grow(&self, old: u64, new: u64) -> Option<String> {
+        (self.editor.shrinks.is_some() && new > old).then(|| grows(old, new))
+    }
+
     }
 
     /// Returns the row of a file that stays as it is, where a refusal is not a failure.

@@ -16,7 +16,7 @@ use gpu_packages::{
 use super::job::{Job, Stage};
 use super::loose::LooseMembers;
 use super::members::Members;
-use super::report::{About, FileRow};
+use super::report::{About, FileRow, Stays};
 use super::words::{allow, explain, no_wheel, of_package as of};
 use tool_inputs::inputs::Input;
 use tool_inputs::package::{HEAD, Package};
@@ -70,6 +70,7 @@ impl Job<'_> {
             dry_run,
             warnings: Vec::new(),
             members: Members::default(),
+            stays: None,
             // Without databases nothing is left out.
             loose: loose.unwrap_or_else(LooseMembers::new),
         };
@@ -79,11 +80,18 @@ impl Job<'_> {
             PackageForm::Zip(zip) => Some(self.edit_zip(&mut edited, zip)?),
             PackageForm::Stream(_) => None,
         };
+        if let Some(rewrite) = &rewrite {
+            edited.stays = self.must_not_grow(metadata.len(), rewrite.size());
+            edited.stays.iter().for_each(|why| edited.members.keep_all(why));
+        }
         let seal = if replaces { self.unseal(&opened.file)? } else { None };
         if replaces && edited.members.changes_some() {
             warnings.extend(self.compare(named, &opened.file)?);
         }
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
+        if edited.stays.is_some() {
+            size = metadata.len();
+        }
         let is_for_nothing = replaces && rewrite.is_some() && !edited.members.changes_some();
         if dry_run && rewrite.is_none() {
             size = self.edit_stream(&mut edited, &mut Retried::Counted(0), replaces)?;
@@ -92,6 +100,9 @@ impl Job<'_> {
             let mut outputs = Outputs::default();
             outputs.write_named_or_print(&output, how, |out| {
                 match &rewrite {
+                    Some(_) if edited.stays.is_some() => {
+                        io::copy(&mut opened.reader(), out)?;
+                    }
                     Some(rewrite) => rewrite.write_to(&opened.file, &mut *out)?,
                     None => {
                         let mut edit =
@@ -138,6 +149,7 @@ impl Job<'_> {
         (whole.size_before, whole.size_after) = (metadata.len(), size);
         (whole.about, whole.changed) = (About::Package, changed);
         (whole.notes, whole.warnings) = (notes, warnings);
+        whole.stays = edited.stays.map_or(Stays::Nothing, Stays::Refused);
         let mut rows = edited.members.rows;
         rows.push(whole.written(dry_run, replaces));
         Ok(rows)
@@ -372,12 +384,17 @@ impl Job<'_> {
                 edited.members = Members::default();
                 self.edit_stream_once(edited, kind, Some(&mut *out), keep)
             })?;
-        } else if replaces {
-            return Ok(edited.package.opened.metadata().len());
-        } else {
-            // Compressed again, it could have other bytes.
-            io::copy(&mut edited.package.opened.reader(), out)?;
+            let old = edited.package.opened.metadata().len();
+            edited.stays = self.must_not_grow(old, out.size()?);
+            let Some(why) = &edited.stays else { return Ok(out.size()?) };
+            edited.members.keep_all(why);
+            out.restart()?;
         }
+        if replaces {
+            return Ok(edited.package.opened.metadata().len());
+        }
+        // Compressed again, it could have other bytes.
+        io::copy(&mut edited.package.opened.reader(), out)?;
         Ok(out.size()?)
     }
 

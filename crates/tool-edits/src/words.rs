@@ -60,6 +60,11 @@ pub(crate) fn allow_if(
     Ok(warnings)
 }
 
+/// Returns why a package of `old` bytes stays: its new compression is worse than the one that it has.
+pub(crate) fn grows(old: u64, new: u64) -> String {
+    format!("compressed again without the code, it would be larger: {old} bytes now, {new} then")
+}
+
 /// Returns the failure of a member of a package, named by its path.
 pub(crate) fn of_member(path: &str, failure: Failure) -> Failure {
     let named = |all: Vec<String>| all.iter().map(|text| format!(":{path}: {text}")).collect();
