@@ -182,11 +182,9 @@ impl<'e> Job<'e> {
             Ok(Some(package)) if editor.images.files.is_empty() => {
                 self.edit_package(file, &package)
             }
-            Ok(Some(_)) => {
-                Err("is a package: images are added and replaced in files by themselves"
-                    .to_owned()
-                    .into())
-            }
+            Ok(Some(_)) => Err(Failure::refused(
+                "is a package: images are added and replaced in files by themselves",
+            )),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.into()),
             _ => self.edit_file(file, opened).map(|row| vec![row]),
         }
@@ -273,11 +271,11 @@ impl<'e> Job<'e> {
         let names = (named.name(), &*target.path());
         let row = FileRow::new(names, &contents, &plan, &wishes, self.editor.shrinks);
         Ok(row.written(self.editor.options.output.dry_run, replaces))
+    }
+
     /// Returns why a package of `old` bytes stays as it is if it only shrinks, and would have `new` bytes.
     pub(crate) fn must_not_grow(&self, old: u64, new: u64) -> Option<String> {
         (self.editor.shrinks.is_some() && new > old).then(|| grows(old, new))
-    }
-
     }
 
     /// Returns the row of a file that stays as it is, where a refusal is not a failure.

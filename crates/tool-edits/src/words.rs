@@ -84,7 +84,7 @@ pub fn of_plan(error: Error) -> Failure {
     };
     match error.io() {
         Some(_) => scratch::copying(CODES, error.into()).into(),
-        None => format!("{error}{option}").into(),
+        None => Failure::refused(format!("{error}{option}")),
     }
 }
 
@@ -103,8 +103,8 @@ pub(crate) fn of_package(error: gpu_packages::Error) -> Failure {
 pub(crate) fn explain(error: &Error, images: &NewImages) -> Failure {
     if let Some((number, target, disagreement)) = error.mismatch() {
         let file = images.name(number);
-        return format!("'{file}' is not an image for {target}: {disagreement} (--any-image)")
-            .into();
+        let text = format!("'{file}' is not an image for {target}: {disagreement} (--any-image)");
+        return Failure::refused(text);
     }
     let option = match error.host().map(object_edit::Error::kind) {
         Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",

@@ -243,7 +243,7 @@ impl Splitting<'_, '_> {
         match Code::of(&unpacked, limits)? {
             Code::Wrapped => {}
             Code::MovedOut => {
-                return Err("its device code is in kernel packs already".to_owned().into());
+                return Err(Failure::refused("its device code is in kernel packs already"));
             }
             Code::Other => return Ok(false),
             Code::None => return Ok(true),
@@ -251,7 +251,7 @@ impl Splitting<'_, '_> {
                 self.notes.push(stays(&candidate.path, &why));
                 return Ok(true);
             }
-            Code::Damaged(why) => return Err(why.into()),
+            Code::Damaged(why) => return Err(Failure::refused(why)),
         }
         let (file, size) = unpacked.subject();
         let split = plan((file, size), &self.packs.marker(name), limits, drop_signature)?;

@@ -429,3 +429,24 @@ fn dead_images_have_their_part_of_the_wheel() {
         assert!(all[&target].abs_diff(stored) <= 1, "{target}: {stored} of {}", all[&target]);
     }
 }
+
+/// A refusal has one code, whether the file is named or a member.
+#[test]
+fn refusals_have_one_code() {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let place = Place::new(&wheel(&[]));
+    fs::write(place.path("hip.o"), &hip).unwrap();
+    for edit in [&["--keep", "sm_90"][..], &["--drop", "gfx900,gfx906,gfx90a,gfx1030,gfx1100"]] {
+        for file in ["hip.o", "foo.whl"] {
+            let output =
+                place.offload(&[&["thin", file, "-o", "new", "--json"][..], edit].concat());
+            let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+            let codes = json["findings"].as_array().unwrap().iter().map(|it| &it["code"]);
+            let codes: Vec<_> = codes.collect();
+            assert!(
+                !codes.is_empty() && codes.iter().all(|code| **code == "edit/refused"),
+                "{json}"
+            );
+        }
+    }
+}
