@@ -112,14 +112,17 @@ impl Node {
 
 /// Returns the error for a text that is not JSON.
 fn no_json(text: &str, error: &serde_json::Error) -> Error {
-    let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
-    let before: usize = lines.map(str::len).sum();
-    // Columns count from 1; there is none in an empty text, and an end is after the last.
-    let column = if error.is_eof() { error.column() } else { error.column().saturating_sub(1) };
-    let at = (before + column).min(text.len());
+    let at = if error.is_eof() {
+        text.len()
+    } else {
+        // Lines and columns count from 1.
+        let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+        lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1)
+    };
     let found = match text.get(at..).and_then(|rest| rest.chars().next()) {
-        Some(found) if !error.is_eof() => format!("{found:?}"),
-        _ => "the end of the file".to_owned(),
+        Some(found) => format!("{found:?}"),
+        None if at >= text.len() => "the end of the file".to_owned(),
+        None => "another character".to_owned(),
     };
     let why = error.to_string();
     let why = why.split(" at line ").next().unwrap_or(&why);

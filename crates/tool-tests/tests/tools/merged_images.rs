@@ -478,7 +478,7 @@ fn damaged_documents_make_no_plain_archive_of_an_image() {
             b"",
             "manifest.json: EOF while parsing a value: expected JSON, found the end of the file (at 0x0)",
         ),
-        (b"[{\"Config\":\"a", "found the end of the file (at 0xc)"),
+        (b"[{\"Config\":\"a", "found the end of the file (at 0xd)"),
         (b"\0\0\0\0", "manifest.json: expected value: expected JSON, found '\\0' (at 0x0)"),
         (b"[{\"\xff\"}]", "manifest.json: expected JSON in UTF-8, found the byte 0xff (at 0x3)"),
         (
