@@ -5,10 +5,12 @@ use std::ops::Range;
 
 use byte_parts::ReadSeek;
 use gpu_packages::{
-    Codec, Error, ImageArchive, ImageFiles, Images, Member, PackageKind, VisibleMembers, sniff,
+    Codec, Error, Finding, ImageArchive, ImageFiles, Images, Member, PackageKind, VisibleMembers,
+    sniff,
 };
 
 use crate::chunks::Chunks;
+use crate::fault::Fault;
 use crate::options::Options;
 use crate::part::Part;
 
@@ -16,8 +18,8 @@ use crate::part::Part;
 pub(crate) struct ContainerImages {
     /// Names of the images, each different.
     pub(crate) names: Vec<String>,
-    /// What is not looked into, and documents that differ from their hashes.
-    pub(crate) doubts: Vec<String>,
+    /// Images that are not read, and what is not looked into beside others or differs from its hash.
+    pub(crate) findings: Vec<Fault>,
     visible: VisibleMembers,
 }
 
@@ -66,10 +68,8 @@ impl ContainerImages {
         for (number, view) in images.views(&members)?.enumerate() {
             visible.add(number, &view, (&images, &members))?;
         }
-        let findings = images.findings().iter();
-        let findings = findings.map(|it| format!("{}: {}", it.path.to_string_lossy(), it.error));
-        let doubts = findings.chain(images.notes().iter().cloned()).collect();
-        Ok(Some(ContainerImages { names: images.names(), doubts, visible }))
+        let findings = findings_of(&images);
+        Ok(Some(ContainerImages { names: images.names(), findings, visible }))
     }
 
     /// Returns the numbers of the images that see a member, and its path in these. `None` if no image sees it; none if it is no part of a
@@ -80,6 +80,18 @@ impl ContainerImages {
         let text = |path| format!("{}{inner}", String::from_utf8_lossy(path));
         Some(layered.into_iter().map(|(image, path)| (image, text(path))).collect())
     }
+}
+
+fn findings_of(images: &Images) -> Vec<Fault> {
+    let text = |it: &Finding| (it.path.to_string_lossy(), it.error.to_string());
+    let error = |(member, text): (String, String)| Fault::error(&member, "file/error", text);
+    let warning = |(member, text): (String, String)| Fault::warning(&member, "file/unknown", text);
+    let faults = images.unread().iter().chain(images.findings()).map(text).map(error);
+    let notes = images.notes().iter().map(|note| (String::new(), note.clone()));
+    // With no image at all, it is not known what these hide.
+    let is_alone = images.images().len() == 0;
+    let notes = notes.map(|it| if is_alone { error(it) } else { warning(it) });
+    faults.chain(notes).collect()
 }
 
 fn inner(name: &[u8]) -> String {
@@ -114,6 +126,10 @@ impl<R: Read + Seek + Clone> ImageFiles for Files<R> {
         let mut bytes = Vec::new();
         reader.take(size).read_to_end(&mut bytes)?;
         Ok(bytes)
+    }
+
+    fn has(&self, is_wanted: &dyn Fn(&str) -> bool) -> bool {
+        self.archive.names().any(is_wanted)
     }
 
     fn resolve(&self, name: &str) -> String {

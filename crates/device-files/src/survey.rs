@@ -58,8 +58,8 @@ pub fn survey<R: Read + Seek + Clone>(mut reader: R, options: &Options) -> io::R
     }
     each_file(reader, options, &mut surveyor)?;
     let Surveyor { listing, files, mut findings, images } = surveyor;
-    let (names, doubts) = images.map(|it| (it.names, it.doubts)).unwrap_or_default();
-    findings.extend(doubts.into_iter().map(|text| Fault::warning("", "file/unknown", text)));
+    let (names, of_images) = images.map(|it| (it.names, it.findings)).unwrap_or_default();
+    findings.extend(of_images);
     Ok(Survey { listing, files: Arc::new(files), images: names.into(), findings })
 }
 

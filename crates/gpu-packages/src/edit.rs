@@ -6,12 +6,11 @@ use byte_parts::ReadSeek;
 
 use crate::codec::Codec;
 use crate::error::{Error, ErrorKind, Finding};
-use crate::hash::{Algorithm, Hasher};
+use crate::hash::{Algorithm, Hash, HashedByAll};
 use crate::limits::Options;
 use crate::member::Member;
 use crate::package::{PackageKind, sniff};
 use crate::path::MemberPath;
-use crate::reading::given;
 use crate::record::Record;
 use crate::rewrite::{
     Original, Replacement, RewriteOptions, Rewritten, changes_deb, changes_tar, rewrite_deb,
@@ -146,7 +145,7 @@ impl PackageKind {
 /// let (mut reader, mut old) = (edit.open(library, &mut file)?, Vec::new());
 /// reader.read_to_end(&mut old)?;
 /// let state = reader.finish();
-/// assert!(edit.faults(library, state).is_empty(), "RECORD has another hash");
+/// assert!(edit.faults(library, &state).is_empty(), "RECORD has another hash");
 /// let new = old.iter().map(u8::to_ascii_uppercase).collect::<Vec<_>>();
 /// edit.replace(library, NewContents::deflate(&new[..], 6, NonZeroUsize::MIN)?);
 /// edit.plan(&mut file, None, false)?.write_to(&mut file, File::create("new.whl")?)?;
@@ -163,28 +162,21 @@ pub struct PackageEdit<'z> {
     variant: Option<VariantMetadata>,
 }
 
-/// A reader of a member, which hashes it if `RECORD` has a hash of it.
+/// A reader of a member, which computes the hashes that `RECORD` has of it.
 #[derive(Debug)]
-pub struct CheckedReader<'r> {
-    reader: ZipMemberReader<'r>,
-    hasher: Option<Hasher>,
-}
+pub struct CheckedReader<'r>(HashedByAll<ZipMemberReader<'r>>);
 
 impl CheckedReader<'_> {
     /// Returns what was read, for [`PackageEdit::faults`].
     #[must_use]
-    pub fn finish(self) -> Option<Hasher> {
-        self.hasher
+    pub fn finish(self) -> Vec<Hash> {
+        self.0.finish()
     }
 }
 
 impl Read for CheckedReader<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let read = self.reader.read(buf)?;
-        if let Some(hasher) = &mut self.hasher {
-            hasher.update(given(buf, read)?);
-        }
-        Ok(read)
+        self.0.read(buf)
     }
 }
 
@@ -224,29 +216,23 @@ impl<'z> PackageEdit<'z> {
         index: usize,
         reader: R,
     ) -> Result<CheckedReader<'r>, Error> {
-        let name = self.zip.members().get(index).map_or(&[][..], |member| member.name());
-        let row = self.record.as_mut().and_then(|record| record.find(name).next());
-        let hasher = row.map(|row| Hasher::new(row.algorithm()));
-        Ok(CheckedReader { reader: self.zip.open(index, reader)?, hasher })
+        let algorithms = self.algorithms(index);
+        Ok(CheckedReader(HashedByAll::new(self.zip.open(index, reader)?, &algorithms)))
     }
 
     /// Returns how a member, which was read to its end, differs from `RECORD`.
-    pub fn faults(&mut self, index: usize, read: Option<Hasher>) -> Vec<String> {
-        let (Some(record), Some(hash)) = (&mut self.record, read.map(Hasher::finish)) else {
-            return Vec::new();
-        };
+    pub fn faults(&mut self, index: usize, read: &[Hash]) -> Vec<String> {
+        let Some(record) = &mut self.record else { return Vec::new() };
         let Some(member) = self.zip.members().get(index) else { return Vec::new() };
+        let hash = |algorithm| read.iter().find(|hash| hash.algorithm() == algorithm);
         let rows = record.find(member.name());
-        rows.filter(|row| row.algorithm() == hash.algorithm())
-            .filter_map(|row| row.fault(member.size(), Some(&hash)))
-            .collect()
+        rows.filter_map(|row| row.fault(member.size(), hash(row.algorithm()))).collect()
     }
 
-    /// Returns the algorithm of the hash that `RECORD` has of a member; SHA-256 if it has none.
-    pub fn algorithm(&mut self, index: usize) -> Algorithm {
+    /// Returns the algorithms of the hashes that `RECORD` has of a member.
+    pub fn algorithms(&mut self, index: usize) -> Vec<Algorithm> {
         let name = self.zip.members().get(index).map_or(&[][..], |member| member.name());
-        let row = self.record.as_mut().and_then(|record| record.find(name).next());
-        row.map_or(Algorithm::Sha256, |row| row.algorithm())
+        self.record.as_mut().map_or_else(Vec::new, |record| record.algorithms(name))
     }
 
     /// Replaces the contents of a member.

@@ -249,6 +249,33 @@ impl<R: Read> Read for HashedReader<R> {
     }
 }
 
+/// A reader that computes several hashes of what passes.
+#[derive(Debug)]
+pub(crate) struct HashedByAll<R> {
+    reader: R,
+    hashers: Vec<Hasher>,
+}
+
+impl<R> HashedByAll<R> {
+    pub(crate) fn new(reader: R, algorithms: &[Algorithm]) -> Self {
+        let hashers = algorithms.iter().map(|algorithm| Hasher::new(*algorithm)).collect();
+        HashedByAll { reader, hashers }
+    }
+
+    pub(crate) fn finish(self) -> Vec<Hash> {
+        self.hashers.into_iter().map(Hasher::finish).collect()
+    }
+}
+
+impl<R: Read> Read for HashedByAll<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.reader.read(buf)?;
+        let bytes = given(buf, read)?;
+        self.hashers.iter_mut().for_each(|hasher| hasher.update(bytes));
+        Ok(read)
+    }
+}
+
 /// A writer that hashes what passes.
 pub(crate) struct HashedWriter<W> {
     writer: W,

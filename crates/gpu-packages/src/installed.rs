@@ -126,11 +126,8 @@ impl InstalledList {
     pub fn algorithms(&mut self, path: &[u8]) -> Vec<Algorithm> {
         let mut algorithms = vec![Algorithm::Sha256];
         if let Text::Python(record) = &mut self.0 {
-            for row in record.find(path) {
-                if !algorithms.contains(&row.algorithm()) {
-                    algorithms.push(row.algorithm());
-                }
-            }
+            let others = record.algorithms(path);
+            algorithms.extend(others.into_iter().filter(|it| *it != Algorithm::Sha256));
         }
         algorithms
     }

@@ -243,6 +243,17 @@ impl Record {
         places.map(|place| read(&self.text, place))
     }
 
+    /// Returns the algorithms of the hashes in the rows of a path, each once: SHA-256 for a row without.
+    pub fn algorithms(&mut self, path: &[u8]) -> Vec<Algorithm> {
+        let mut algorithms = Vec::new();
+        for row in self.find(path) {
+            if !algorithms.contains(&row.algorithm()) {
+                algorithms.push(row.algorithm());
+            }
+        }
+        algorithms
+    }
+
     /// Replaces size and hash in all rows of a path, and returns the number of such rows. The hash is asked for by the
     /// algorithm of the row. Empty fields stay empty, and hexadecimal hashes hexadecimal.
     ///

@@ -30,6 +30,10 @@ impl ImageFiles for Files<'_> {
         Ok(self.0[place].to_vec())
     }
 
+    fn has(&self, is_wanted: &dyn Fn(&str) -> bool) -> bool {
+        self.1.names().any(is_wanted)
+    }
+
     fn resolve(&self, name: &str) -> String {
         self.1.resolve(name)
     }
@@ -83,7 +87,7 @@ fn any(data: &[u8], is_sound: bool) {
         Ok(None) => return assert!(!is_sound, "images that are made"),
         Err(error) => return refused(&error, is_sound),
     };
-    read.findings().iter().for_each(assert_message);
+    read.findings().iter().chain(read.unread()).for_each(assert_message);
     assert!(!is_sound || read.findings().is_empty(), "{:?}", read.findings());
     let same = read.replace_layers(&BTreeMap::new(), false).expect("no change");
     let mut copy = Vec::new();

@@ -43,7 +43,7 @@ impl Incoming {
             let mut wishes = Wishes::new(self.options.edit().with_any_image(self.any_image));
             wishes.edit = wishes.edit.with_images(images.files.iter().cloned());
             let faults = decide(&named, &images, &mut wishes);
-            if faults.is_empty() { Ok(wishes) } else { Err(faults.into()) }
+            if faults.is_empty() { Ok(wishes) } else { Err(Failure::Refused(faults)) }
         };
         let files = std::slice::from_ref(&self.file);
         let editor = Editor::new(files, &self.options, Work::Edit, &decide);

@@ -12,7 +12,7 @@ use super::editor::{Editor, Subject};
 use super::loose::{LooseFate, LooseFiles};
 use super::report::{About, FileRow, Stays, Work};
 use super::wishes::Wishes;
-use super::words::{allow, describe, explain, is_about_hash, no_wheel, refused};
+use super::words::{allow, describe, explain, grows, is_about_hash, no_wheel, refused};
 use tool_inputs::inputs::Input;
 use tool_inputs::package::Package;
 use tool_inputs::records::{Listed, Lists};
@@ -182,11 +182,9 @@ impl<'e> Job<'e> {
             Ok(Some(package)) if editor.images.files.is_empty() => {
                 self.edit_package(file, &package)
             }
-            Ok(Some(_)) => {
-                Err("is a package: images are added and replaced in files by themselves"
-                    .to_owned()
-                    .into())
-            }
+            Ok(Some(_)) => Err(Failure::refused(
+                "is a package: images are added and replaced in files by themselves",
+            )),
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(error.into()),
             _ => self.edit_file(file, opened).map(|row| vec![row]),
         }
@@ -207,8 +205,9 @@ impl<'e> Job<'e> {
 
     /// Returns whether a file is a loose image or one of a kernel database, and is deleted. One that cannot be read is not.
     fn goes(&self, file: &Input) -> bool {
-        if let Some(LooseFate::Goes(_)) = self.loose.fate(file) {
-            return true;
+        // The place of a loose image says what becomes of it, also if it is a file of a kernel database.
+        if let Some(fate) = self.loose.fate(file) {
+            return matches!(fate, LooseFate::Goes(_));
         }
         let databases = self.editor.databases.filter(|_| !file.is_named());
         let Some((databases, path)) = databases.zip(file.real()) else { return false };
@@ -272,6 +271,11 @@ impl<'e> Job<'e> {
         let names = (named.name(), &*target.path());
         let row = FileRow::new(names, &contents, &plan, &wishes, self.editor.shrinks);
         Ok(row.written(self.editor.options.output.dry_run, replaces))
+    }
+
+    /// Returns why a package of `old` bytes stays as it is if it only shrinks, and would have `new` bytes.
+    pub(crate) fn must_not_grow(&self, old: u64, new: u64) -> Option<String> {
+        (self.editor.shrinks.is_some() && new > old).then(|| grows(old, new))
     }
 
     /// Returns the row of a file that stays as it is, where a refusal is not a failure.

@@ -75,6 +75,9 @@ struct Found<'i> {
     place: (PathBuf, String),
 }
 
+/// The names of the loose images among the members of a package, and whether each is left out.
+pub(crate) type LooseMembers = HashMap<Vec<u8>, bool>;
+
 /// A loose image, read from a file.
 struct ReadImage {
     image: LooseImage,
@@ -265,23 +268,20 @@ impl Databases<'_> {
         Ok(all)
     }
 
-    /// Returns the names of the loose images among the members of a package that are left out.
+    /// Returns the names of the loose images among the members of a package, and whether each is left out.
     pub(crate) fn loose_members(
         &self,
         package: &Package,
         limits: &Limits,
-    ) -> Result<HashSet<Vec<u8>>, Failure> {
+    ) -> Result<LooseMembers, Failure> {
         if package.is_compressed() {
-            return Ok(HashSet::new());
+            return Ok(LooseMembers::default());
         }
         let found = self.members(package, limits);
         let mut place = LoosePlace::default();
         found.values().flatten().for_each(|image| place.add(image));
-        if place.images() == 0 || !self.thins(&place)? {
-            return Ok(HashSet::new());
-        }
-        let goes = |image: Option<LooseImage>| image.is_some_and(|image| self.drops(&image));
-        let going = found.into_iter().filter_map(|(name, image)| goes(image).then_some(name));
-        Ok(going.collect())
+        let is_thinned = place.images() > 0 && self.thins(&place).map_err(Failure::refused)?;
+        let all = found.into_iter().filter_map(|(name, image)| Some((name, image?)));
+        Ok(all.map(|(name, image)| (name, is_thinned && self.drops(&image))).collect())
     }
 }

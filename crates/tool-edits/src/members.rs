@@ -84,6 +84,15 @@ impl Members {
         })
     }
 
+    /// Has all members stay as they are, for this reason.
+    pub(crate) fn keep_all(&mut self, why: &str) {
+        self.has_other_changes = false;
+        self.unlisted.clear();
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        let keep = |row: FileRow| if row.changed { row.unchanged(why.to_owned()) } else { row };
+        self.rows = rows.map(keep).collect();
+    }
+
     pub(crate) fn changes_some(&self) -> bool {
         self.has_other_changes || self.rows.iter().any(|row| row.changed)
     }

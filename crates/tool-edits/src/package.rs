@@ -1,6 +1,5 @@
 //! Edits of packages: their members are edited, and their records corrected.
 
-use std::collections::HashSet;
 use std::io::{self, BufReader, BufWriter, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,8 +14,9 @@ use gpu_packages::{
 };
 
 use super::job::{Job, Stage};
+use super::loose::LooseMembers;
 use super::members::Members;
-use super::report::{About, FileRow};
+use super::report::{About, FileRow, Stays};
 use super::words::{allow, explain, no_wheel, of_package as of};
 use tool_inputs::inputs::Input;
 use tool_inputs::package::{HEAD, Package};
@@ -39,8 +39,10 @@ struct Edited<'a> {
     /// Findings of the package that are allowed.
     warnings: Vec<String>,
     members: Members,
-    /// The names of loose images that are left out.
-    loose: HashSet<Vec<u8>>,
+    /// The reason why the package stays as it is although members could change.
+    stays: Option<String>,
+    /// The loose images, whose place says what becomes of them.
+    loose: LooseMembers,
 }
 
 /// The plan of a member, if it changes, with its row in the report.
@@ -68,8 +70,9 @@ impl Job<'_> {
             dry_run,
             warnings: Vec::new(),
             members: Members::default(),
+            stays: None,
             // Without databases nothing is left out.
-            loose: loose.unwrap_or_else(HashSet::new),
+            loose: loose.unwrap_or_else(LooseMembers::new),
         };
         let mut warnings = Vec::new();
         // A zip archive is laid out before it is written; other packages are written while they are read.
@@ -77,11 +80,18 @@ impl Job<'_> {
             PackageForm::Zip(zip) => Some(self.edit_zip(&mut edited, zip)?),
             PackageForm::Stream(_) => None,
         };
+        if let Some(rewrite) = &rewrite {
+            edited.stays = self.must_not_grow(metadata.len(), rewrite.size());
+            edited.stays.iter().for_each(|why| edited.members.keep_all(why));
+        }
         let seal = if replaces { self.unseal(&opened.file)? } else { None };
         if replaces && edited.members.changes_some() {
             warnings.extend(self.compare(named, &opened.file)?);
         }
         let mut size = rewrite.as_ref().map_or(0, Rewrite::size);
+        if edited.stays.is_some() {
+            size = metadata.len();
+        }
         let is_for_nothing = replaces && rewrite.is_some() && !edited.members.changes_some();
         if dry_run && rewrite.is_none() {
             size = self.edit_stream(&mut edited, &mut Retried::Counted(0), replaces)?;
@@ -90,6 +100,9 @@ impl Job<'_> {
             let mut outputs = Outputs::default();
             outputs.write_named_or_print(&output, how, |out| {
                 match &rewrite {
+                    Some(_) if edited.stays.is_some() => {
+                        io::copy(&mut opened.reader(), out)?;
+                    }
                     Some(rewrite) => rewrite.write_to(&opened.file, &mut *out)?,
                     None => {
                         let mut edit =
@@ -136,6 +149,7 @@ impl Job<'_> {
         (whole.size_before, whole.size_after) = (metadata.len(), size);
         (whole.about, whole.changed) = (About::Package, changed);
         (whole.notes, whole.warnings) = (notes, warnings);
+        whole.stays = edited.stays.map_or(Stays::Nothing, Stays::Refused);
         let mut rows = edited.members.rows;
         rows.push(whole.written(dry_run, replaces));
         Ok(rows)
@@ -149,9 +163,11 @@ impl Job<'_> {
         let mut postponed = Vec::new();
         for (at, member) in zip.members().iter().enumerate() {
             let name = String::from_utf8_lossy(member.name()).into_owned();
-            if edited.loose.contains(member.name())
-                || self.zip_member_goes((zip, at), &name, reader)?
-            {
+            let goes = match edited.loose.get(member.name()) {
+                Some(goes) => *goes,
+                None => self.zip_member_goes((zip, at), &name, reader)?,
+            };
+            if goes {
                 edit.remove(at);
                 edited.delete(&name, member.size());
                 continue;
@@ -247,7 +263,7 @@ impl Job<'_> {
                 return Ok(Some(None));
             }
             let store = Arc::new(self.store(&head, &mut contents, keep)?);
-            let faults = edit.faults(at, contents.finish());
+            let faults = edit.faults(at, &contents.finish());
             let warnings = allow(self.editor.options, &faults)?;
             let new = self.plan_member_of(edited, name, &store).and_then(|(plan, row)| {
                 let new = plan.map(|plan| self.deflate(member, plan, &store)).transpose()?;
@@ -368,12 +384,17 @@ impl Job<'_> {
                 edited.members = Members::default();
                 self.edit_stream_once(edited, kind, Some(&mut *out), keep)
             })?;
-        } else if replaces {
-            return Ok(edited.package.opened.metadata().len());
-        } else {
-            // Compressed again, it could have other bytes.
-            io::copy(&mut edited.package.opened.reader(), out)?;
+            let old = edited.package.opened.metadata().len();
+            edited.stays = self.must_not_grow(old, out.size()?);
+            let Some(why) = &edited.stays else { return Ok(out.size()?) };
+            edited.members.keep_all(why);
+            out.restart()?;
         }
+        if replaces {
+            return Ok(edited.package.opened.metadata().len());
+        }
+        // Compressed again, it could have other bytes.
+        io::copy(&mut edited.package.opened.reader(), out)?;
         Ok(out.size()?)
     }
 
@@ -395,13 +416,14 @@ impl Job<'_> {
         // The status of the member that is written last.
         let mut status = None;
         let change = |name: &[u8], original: &mut Original<'_>| {
-            let is_loose = edited.loose.contains(name);
+            let is_loose = edited.loose.get(name).copied();
             let name = text(name);
-            if is_loose {
+            if is_loose == Some(true) {
                 edited.delete(&name, original.size());
                 return Ok(Some(Replacement::removal()));
             }
-            let database = self.editor.databases.and_then(|it| it.database(&name));
+            let databases = self.editor.databases.filter(|_| is_loose.is_none());
+            let database = databases.and_then(|it| it.database(&name));
             let is_about = edited.is_about(&name, original.head());
             if database.is_none() && !is_about {
                 return Ok(None);

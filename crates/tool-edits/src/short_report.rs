@@ -93,6 +93,9 @@ impl<'a> ShortReport<'a> {
             return;
         }
         shrunk.add(&row.tally);
+        if let (About::Package, Stays::Refused(why)) = (row.about, &row.stays) {
+            messages::note_about(&row.file, why);
+        }
         match &row.stays {
             Stays::Nothing => {}
             Stays::Unconcerned => shrunk.leave(&row.tally, 1, &row.file),

@@ -128,7 +128,7 @@ impl Thinning<'_> {
         if !missing.is_empty() && is_named && !permits.missing {
             let missing =
                 missing.iter().map(|one| format!("{}; --allow-missing ignores this", why(one)));
-            return Err(missing.collect::<Vec<_>>().into());
+            return Err(Failure::Refused(missing.collect()));
         }
 
         let mut wishes = options.wishes(permits.uneditable, subject.threads);
@@ -159,7 +159,7 @@ impl Thinning<'_> {
             }));
         }
         if !faults.is_empty() {
-            return Err(first_of(faults).into());
+            return Err(Failure::Refused(first_of(faults)));
         }
         report(&decision, contents, &typed, &mut wishes);
         Ok(wishes)

@@ -60,6 +60,11 @@ pub(crate) fn allow_if(
     Ok(warnings)
 }
 
+/// Returns why a package of `old` bytes stays: its new compression is worse than the one that it has.
+pub(crate) fn grows(old: u64, new: u64) -> String {
+    format!("compressed again without the code, it would be larger: {old} bytes now, {new} then")
+}
+
 /// Returns the failure of a member of a package, named by its path.
 pub(crate) fn of_member(path: &str, failure: Failure) -> Failure {
     let named = |all: Vec<String>| all.iter().map(|text| format!(":{path}: {text}")).collect();
@@ -79,7 +84,7 @@ pub fn of_plan(error: Error) -> Failure {
     };
     match error.io() {
         Some(_) => scratch::copying(CODES, error.into()).into(),
-        None => format!("{error}{option}").into(),
+        None => Failure::refused(format!("{error}{option}")),
     }
 }
 
@@ -98,8 +103,8 @@ pub(crate) fn of_package(error: gpu_packages::Error) -> Failure {
 pub(crate) fn explain(error: &Error, images: &NewImages) -> Failure {
     if let Some((number, target, disagreement)) = error.mismatch() {
         let file = images.name(number);
-        return format!("'{file}' is not an image for {target}: {disagreement} (--any-image)")
-            .into();
+        let text = format!("'{file}' is not an image for {target}: {disagreement} (--any-image)");
+        return Failure::refused(text);
     }
     let option = match error.host().map(object_edit::Error::kind) {
         Some(object_edit::ErrorKind::Signed) => " (--drop-signature drops it)",

@@ -18,21 +18,35 @@ use tool_kit::opened::Opened;
 use tool_kit::positioned::Positioned;
 use tool_kit::scratch;
 
-/// Returns whether a directory is an OCI layout.
+/// Returns whether a directory is an OCI layout, maybe one that lacks a document.
 pub fn is_layout(path: &Path) -> bool {
-    let is_file = |name: &str| fs::metadata(path.join(name)).is_ok_and(|data| data.is_file());
-    is_file("oci-layout") && is_file("index.json")
+    let look = |name: &str| fs::metadata(path.join(name));
+    let is_file = |name: &str| look(name).is_ok_and(|data| data.is_file());
+    let has_blobs = || look("blobs/sha256").is_ok_and(|data| data.is_dir());
+    match DOCUMENTS.map(is_file) {
+        [true, true] => true,
+        [false, false] => false,
+        _ => has_blobs(),
+    }
 }
+
+/// The documents of a layout.
+pub(crate) const DOCUMENTS: [&str; 2] = ["oci-layout", "index.json"];
 
 /// Returns the OCI layout that a file is a blob of.
 pub fn layout_of(blob: &Path) -> Option<&Path> {
+    let layout = layout_place(blob)?;
+    let layout = if layout.as_os_str().is_empty() { Path::new(".") } else { layout };
+    is_layout(layout).then_some(layout)
+}
+
+/// Returns the directory that is the layout of a blob, if there are its documents.
+pub(crate) fn layout_place(blob: &Path) -> Option<&Path> {
     let [_, hashes, blobs, layout] = blob.ancestors().take(4).collect::<Vec<_>>()[..] else {
         return None;
     };
     let is_named = |path: &Path, name: &str| path.file_name().is_some_and(|it| it == name);
-    let is_blob = is_named(hashes, "sha256") && is_named(blobs, "blobs");
-    let layout = if layout.as_os_str().is_empty() { Path::new(".") } else { layout };
-    (is_blob && is_layout(layout)).then_some(layout)
+    (is_named(hashes, "sha256") && is_named(blobs, "blobs")).then_some(layout)
 }
 
 /// The files of container images.
@@ -251,6 +265,13 @@ impl ImageFiles for ImageSource {
             return Err(Error::refused(format!("a document exceeds the limit of {most} bytes")));
         }
         Ok(bytes)
+    }
+
+    fn has(&self, is_wanted: &dyn Fn(&str) -> bool) -> bool {
+        match self {
+            ImageSource::Layout(layout) => layout.names().any(is_wanted),
+            ImageSource::Archive(Archive { archive, .. }) => archive.names().any(is_wanted),
+        }
     }
 
     fn resolve(&self, name: &str) -> String {

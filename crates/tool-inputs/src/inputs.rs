@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use device_select::few;
 use gpu_packages::PackageForm;
 
+use crate::image_files::{DOCUMENTS, layout_place};
 use crate::limits::Limits;
 use crate::merged::ImageVariant;
 use crate::online::{Network, Online, Received};
@@ -25,7 +26,7 @@ use tool_kit::parallel::{self, Threads};
 use tool_kit::progress::Progress;
 use tool_kit::store::Keep;
 use tool_kit::{input, real, report, style, wildcards};
-use work::{Looking, Scope};
+use work::{Looking, Missed, Scope};
 
 /// The most directories that cannot be read and are named: a user who lists all files may read few of them.
 const MOST_FAULTS: usize = 10;
@@ -175,40 +176,53 @@ impl Inputs {
     }
 
     /// Has container images looked into as sets of files: files that a higher layer replaces or removes are left out. An OCI layout
-    /// below a directory is one input.
+    /// below a directory is one input, also if one of its documents is not there. Complains of a layout that cannot be opened.
     pub fn merging(mut self) -> Self {
         self.merges = true;
-        let below = |file: &Input| match &file.origin {
-            Origin::Below(root, relative) => Some((Arc::clone(root), relative.clone())),
-            _ => None,
-        };
-        let named = |name: &str| {
-            let found = self.files.iter().filter_map(below);
-            let found = found.filter(|(_, it)| it.file_name().is_some_and(|it| it == name));
-            found.filter_map(|(root, it)| Some((root, it.parent()?.to_owned()))).collect::<Vec<_>>()
-        };
-        let (versions, indexes) = (named("oci-layout"), named("index.json"));
-        let is_same = |(root, path): &(Arc<Root>, PathBuf), of: &Arc<Root>, at: &Path| {
-            Arc::ptr_eq(root, of) && path == at
-        };
-        for (root, directory) in versions {
-            if !indexes.iter().any(|it| is_same(it, &root, &directory)) {
-                continue;
-            }
-            let Ok(held) = root.held.enter(&directory) else { continue };
+        for (root, directory) in self.layouts() {
             let is_inside = |file: &Input| {
-                below(file)
-                    .is_some_and(|(of, at)| Arc::ptr_eq(&of, &root) && at.starts_with(&directory))
+                file.below()
+                    .is_some_and(|(of, at)| Arc::ptr_eq(of, &root) && at.starts_with(&directory))
             };
             let Some(first) = self.files.iter().position(is_inside) else { continue };
             let argument = self.files.get(first).map_or(0, |file| file.root);
             self.files.retain(|file| !is_inside(file));
             let path = root.held.path_of(&directory);
-            let layout =
-                Input { root: argument, origin: Origin::Layout(held), ..Input::found(&path) };
-            self.files.insert(first, layout);
+            match root.held.enter(&directory) {
+                Ok(held) => {
+                    let origin = Origin::Layout(held);
+                    let layout = Input { root: argument, origin, ..Input::found(&path) };
+                    self.files.insert(first, layout);
+                }
+                Err(error) => self.complain(&path, &error),
+            }
         }
         self
+    }
+
+    /// Returns the directories below arguments that are OCI layouts: they have both documents, or one and blobs.
+    fn layouts(&self) -> Vec<(Arc<Root>, PathBuf)> {
+        // The number of documents, and whether there are blobs.
+        let mut found: HashMap<(*const Root, &Path), (&Arc<Root>, usize, bool)> = HashMap::new();
+        for (root, at) in self.files.iter().filter_map(Input::below) {
+            let is_document =
+                DOCUMENTS.iter().any(|it| at.file_name().is_some_and(|name| name == *it));
+            let (of_document, of_blob) = (at.parent().filter(|_| is_document), layout_place(at));
+            for directory in of_document.into_iter().chain(of_blob) {
+                let key = (Arc::as_ptr(root), directory);
+                let (_, documents, has_blobs) = found.entry(key).or_insert((root, 0, false));
+                *documents += usize::from(of_document.is_some());
+                *has_blobs |= of_blob.is_some();
+            }
+        }
+        let is_one = |(documents, has_blobs)| documents == 2 || documents == 1 && has_blobs;
+        let found =
+            found.into_iter().filter(|(_, (_, documents, blobs))| is_one((*documents, *blobs)));
+        let mut all: Vec<_> =
+            found.map(|((_, at), (root, ..))| (Arc::clone(root), at.to_owned())).collect();
+        // An outer one has the files of an inner one.
+        all.sort_by(|(_, one), (_, other)| one.cmp(other));
+        all
     }
 
     fn add_all_below(&mut self, root: usize, held: Held) {
@@ -322,9 +336,11 @@ impl Inputs {
                         let file = member.as_ref().unwrap_or(file);
                         looked.add(&file.name, take(file, result)?, tally);
                     }
-                    Err(fault) => {
-                        file.partial.set();
-                        looked.fail(&file.name, fault, tally);
+                    Err(Missed { name, reason, is_apart }) => {
+                        if !is_apart {
+                            file.partial.set();
+                        }
+                        looked.fail(&file.name, (name, reason), tally);
                     }
                 }
                 io::Result::Ok(())

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gpu_packages::{
-    Error, ErrorKind, Finding, FindingKind, ImageLayer, Images, LayerFile, LayerMembers,
-    MAX_VARIANT_JSON, Member, MemberPath, Options, Record,
+    Error, ErrorKind, Finding, FindingKind, ImageLayer, ImageView, Images, LayerFile, LayerMembers,
+    MAX_VARIANT_JSON, Member, Options, Record, VisibleMembers,
 };
 
 use crate::image_files::ImageSource;
@@ -44,25 +44,15 @@ pub struct ImageVariant {
 pub(crate) struct Merged {
     /// Names of the images, each different.
     pub(crate) names: Arc<[Arc<str>]>,
-    /// The visible files of each layer, by the name of its file.
-    layers: HashMap<String, HashMap<Box<[u8]>, Visible>>,
-    /// Faults of documents, and of layers if their hashes were compared.
-    pub(crate) findings: Vec<(MemberPath, String)>,
-    /// Images that are not looked into, and reasons.
+    visible: VisibleMembers,
+    /// Faults of documents, and of layers if their hashes were compared; images that are not read.
+    pub(crate) findings: Vec<Finding>,
+    /// Reasons why a part is not looked into.
     pub(crate) notes: Vec<String>,
     /// Installed variants of wheels.
     pub(crate) variants: Vec<ImageVariant>,
     /// Their files, by the numbers of images and the paths in these.
     files: HashMap<(usize, Vec<u8>), Vec<OfVariant>>,
-}
-
-/// A file of a layer that images see.
-#[derive(Debug)]
-struct Visible {
-    /// The place of its header: of several members of this path the last counts.
-    offset: u64,
-    /// The numbers of the images, with its path in each if that is not the one in the layer.
-    seen: Vec<(usize, Option<Box<[u8]>>)>,
 }
 
 /// The name of a variant that a file is of, and its path there.
@@ -77,7 +67,7 @@ type Kept = HashMap<(usize, usize), Vec<u8>>;
 /// The end of the path of the metadata of an installed variant.
 const VARIANT_JSON: &[u8] = b".dist-info/variant.json";
 
-/// Bytes that are held for each visible file, beside its name.
+/// Bytes that are held for each file of a variant, beside its name.
 const FILE: u64 = 96;
 
 impl Merged {
@@ -95,105 +85,124 @@ impl Merged {
     ) -> io::Result<Option<Self>> {
         let most = limits.held_of(source.bytes());
         let Some(images) = Images::read(source, most)? else { return Ok(None) };
-        let notes = images.notes().to_vec();
         if images.images().len() == 0 {
-            if notes.is_empty() {
+            let unread = images.unread().iter().map(ToString::to_string);
+            let why: Vec<_> = unread.chain(images.notes().iter().cloned()).collect();
+            if why.is_empty() {
                 return Ok(None);
             }
-            return Err(io::Error::new(io::ErrorKind::InvalidData, notes.join("; ")));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why.join("; ")));
         }
         let (members, kept) = read_layers(&images, source, limits, threads, verifies)?;
-        let mut names = images.names();
-        for it in &mut names {
-            *it = format!("{name} ({it})");
-        }
-        if let [only] = &mut names[..] {
-            name.clone_into(only);
-        }
-        let names: Arc<[Arc<str>]> = names.into_iter().map(Arc::from).collect();
-        let (mut variants, mut of_variants) = (Vec::new(), HashMap::<_, Vec<_>>::new());
-        let text = |it: &Finding| (it.path.clone(), it.error.to_string());
-        let mut findings: Vec<_> = images.findings().iter().map(text).collect();
+        let merged = Merged::of(name, &images, most);
+        let mut merging = Merging { merged, members: &members, kept: &kept };
         if verifies {
-            // A walk finds the others.
-            let of_layers = members.iter().flat_map(LayerMembers::findings);
-            findings.extend(of_layers.filter(|it| it.kind == FindingKind::Record).map(text));
+            merging.add_findings();
         }
-        let file_of = |number: usize| images.layers().get(number).map_or("", ImageLayer::file);
-        let held: u64 = members.iter().map(LayerMembers::held).sum();
-        let mut room = most.checked_sub(held).ok_or_else(|| too_many(most))?;
-        let mut layers: HashMap<String, HashMap<Box<[u8]>, Visible>> =
-            images.layers().iter().map(|it| (it.file().to_owned(), HashMap::new())).collect();
-        for (number, view) in images.views(&members)?.enumerate() {
-            for (path, LayerFile { layer, member, .. }) in view.files() {
-                if let Some(json) = kept.get(&(layer, member))
-                    && let Some(image) = names.get(number)
-                    && let Some(info) = path.strip_suffix(VARIANT_JSON)
-                {
-                    let list = [info, b".dist-info/RECORD"].concat();
-                    let text = view.file(&list);
-                    let text = text.and_then(|it| members.get(it.layer)?.list(it.member));
-                    let mut variant = ImageVariant::new(image, info, json);
-                    let take = |path: Vec<u8>, row: String| {
-                        let held = FILE + (path.len() + row.len()) as u64;
-                        room = room.checked_sub(held).ok_or_else(|| too_many(most))?;
-                        let of_file = of_variants.entry((number, path)).or_default();
-                        of_file.push((Arc::clone(&variant.name), row));
-                        Ok(())
-                    };
-                    let files = if verifies { listed(info, text, take)? } else { Ok(()) };
-                    if let Err(text) = files {
-                        let list = String::from_utf8_lossy(&list);
-                        variant.fault = Some(format!("{image}:{list}: {text}"));
-                    }
-                    variants.push(variant);
-                }
-                let own = members.get(layer).and_then(|it| it.path(member).zip(it.offset(member)));
-                let files = layers.get_mut(file_of(layer));
-                let Some(((own, offset), files)) = own.zip(files) else { continue };
-                room = room.checked_sub(FILE + own.len() as u64).ok_or_else(|| too_many(most))?;
-                let new = || Visible { offset, seen: Vec::new() };
-                let visible = files.entry(own.into()).or_insert_with(new);
-                let other = (path != own).then(|| path.into());
-                // A hard link has several names, which may lead to variants and libraries of their own.
-                visible.seen.push((number, other));
+        merging.merged.visible.hold(members.iter().map(LayerMembers::held).sum())?;
+        for (image, view) in images.views(&members)?.enumerate() {
+            for (path, file) in view.files() {
+                merging.add_variant(&view, image, (path, file), verifies)?;
             }
+            merging.merged.visible.add(image, &view, (&images, &members))?;
         }
-        Ok(Some(Merged { names, layers, findings, notes, variants, files: of_variants }))
+        Ok(Some(merging.merged))
+    }
+
+    /// Returns images whose files are not known yet.
+    fn of(name: &str, images: &Images, most: u64) -> Self {
+        Merged {
+            names: names_of(name, images),
+            visible: VisibleMembers::new(images, most),
+            findings: images.findings().iter().chain(images.unread()).map(copy).collect(),
+            notes: images.notes().to_vec(),
+            variants: Vec::new(),
+            files: HashMap::new(),
+        }
     }
 
     /// Returns the places of a member in the images: `None` if it is not visible in one, none for a member that does not lie in a
     /// layer. `file` is the name of the file that the path of the member counts from; `None` for an archive.
     pub(crate) fn places(&self, file: Option<&str>, member: &Member) -> Option<Vec<Place>> {
-        let mut names = member.path().names();
-        let first = file.map(str::as_bytes).or_else(|| names.next());
-        let layer = first.and_then(|it| self.layers.get(std::str::from_utf8(it).ok()?));
-        let (Some(files), Some(path)) = (layer, names.next()) else { return Some(Vec::new()) };
-        let path: Vec<_> =
-            path.split(|&byte| byte == b'/').filter(|it| !matches!(it, [] | [b'.'])).collect();
-        let path = path.join(&b'/');
-        let Visible { offset, seen } = files.get(&*path)?;
-        let is_inner = names.len() > 0;
-        if !is_inner && member.offset() != *offset {
-            return None;
-        }
+        let seen = self.visible.places(file, member)?;
+        let names = member.path().names().skip(if file.is_some() { 1 } else { 2 });
         let inner: String = names.map(|it| format!(":{}", String::from_utf8_lossy(it))).collect();
-        let place = |(number, other): &(usize, Option<Box<[u8]>>)| {
-            let path = other.as_deref().unwrap_or(&path);
+        let is_inner = !inner.is_empty();
+        let place = |(number, path): (usize, &[u8])| {
             let name = format!("{}{inner}", String::from_utf8_lossy(path));
-            let of_file = || self.files.get(&(*number, path.to_vec())).filter(|_| !is_inner);
+            let of_file = || self.files.get(&(number, path.to_vec())).filter(|_| !is_inner);
             let variants = of_file().into_iter().flatten().cloned().collect();
             let path = if is_inner { member.path().installed() } else { path };
-            let image = Arc::clone(self.names.get(*number)?);
+            let image = Arc::clone(self.names.get(number)?);
             Some(Place { image, name, path: input::path(path), variants })
         };
-        Some(seen.iter().filter_map(place).collect())
+        Some(seen.into_iter().filter_map(place).collect())
     }
 
     /// Returns whether a file is a layer of an image.
     pub(crate) fn is_layer(&self, file: &str) -> bool {
-        self.layers.contains_key(file)
+        self.visible.is_layer(file)
     }
+}
+
+/// Returns the names of the images, each different. The only one has the name of the file.
+fn names_of(name: &str, images: &Images) -> Arc<[Arc<str>]> {
+    let names = images.names();
+    if names.len() == 1 && images.unread().is_empty() {
+        return Arc::new([Arc::from(name)]);
+    }
+    names.iter().map(|it| Arc::from(format!("{name} ({it})"))).collect()
+}
+
+/// Images whose files are collected.
+struct Merging<'a> {
+    merged: Merged,
+    members: &'a [LayerMembers],
+    kept: &'a Kept,
+}
+
+impl Merging<'_> {
+    /// Adds the differences of layers from their hashes. A walk finds the other faults.
+    fn add_findings(&mut self) {
+        let of_layers = self.members.iter().flat_map(LayerMembers::findings);
+        let differ = of_layers.filter(|it| it.kind == FindingKind::Record);
+        self.merged.findings.extend(differ.map(copy));
+    }
+
+    /// Adds the installed variant that has this file as its `variant.json`, if there is one. With `verifies`, its files are known.
+    fn add_variant(
+        &mut self,
+        view: &ImageView,
+        image: usize,
+        (path, file): (&[u8], LayerFile),
+        verifies: bool,
+    ) -> io::Result<()> {
+        let Some(json) = self.kept.get(&(file.layer, file.member)) else { return Ok(()) };
+        let name = self.merged.names.get(image).cloned();
+        let Some((name, info)) = name.zip(path.strip_suffix(VARIANT_JSON)) else { return Ok(()) };
+        let mut variant = ImageVariant::new(&name, info, json);
+        if verifies {
+            let list = [info, b".dist-info/RECORD"].concat();
+            let (of_variant, members) = (Arc::clone(&variant.name), self.members);
+            let text = view.file(&list).and_then(|it| members.get(it.layer)?.list(it.member));
+            let files = listed(info, text, |path, row| {
+                self.merged.visible.hold(FILE + (path.len() + row.len()) as u64)?;
+                let of_file = self.merged.files.entry((image, path)).or_default();
+                of_file.push((Arc::clone(&of_variant), row));
+                Ok(())
+            })?;
+            if let Err(text) = files {
+                let list = String::from_utf8_lossy(&list);
+                variant.fault = Some(format!("{name}:{list}: {text}"));
+            }
+        }
+        self.merged.variants.push(variant);
+        Ok(())
+    }
+}
+
+fn copy(finding: &Finding) -> Finding {
+    Finding::new(finding.path.clone(), finding.kind, finding.error.to_string())
 }
 
 impl fmt::Debug for ImageVariant {

@@ -13,6 +13,7 @@ use crate::path::{Shown, without_dot};
 use crate::reading::Raw;
 use crate::tar::{TarKind, TarMember, TarReader, headers_with_size, padding, renamed_headers};
 
+use super::document::has_hash;
 use super::rewritten::ChangedImages;
 
 /// The places of the files in an archive.
@@ -27,6 +28,9 @@ enum Place {
     /// The name that a link leads to.
     Link(String),
 }
+
+/// The documents at the root of an archive.
+const DOCUMENTS: [&str; 4] = ["oci-layout", "index.json", "manifest.json", "repositories"];
 
 /// The most bytes of names of an archive.
 const MAX_NAMES: usize = 64 << 20;
@@ -52,7 +56,7 @@ impl<'r> NewFile<'r> {
 
 impl ImageArchive {
     /// Reads the headers of a tar file that is not compressed; `None` if it is not an archive of images: it lacks
-    /// `index.json` and `manifest.json`.
+    /// `oci-layout`, `index.json`, `manifest.json` and `repositories`.
     ///
     /// # Errors
     ///
@@ -76,8 +80,13 @@ impl ImageArchive {
             };
             files.insert(name, place);
         }
-        let is_one = files.contains_key("index.json") || files.contains_key("manifest.json");
+        let is_one = DOCUMENTS.iter().any(|name| files.contains_key(*name));
         Ok(is_one.then_some(ImageArchive { files }))
+    }
+
+    /// Returns the names of the files and links.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
     }
 
     /// Returns whether a tar file, which may be compressed, can be an archive of images: its first member that is not a directory is a
@@ -212,12 +221,8 @@ fn first_file<R: Read>(tar: &mut TarReader<R>) -> Result<Option<Vec<u8>>, Error>
 
 /// Returns whether an archive of images may have a member of this name: a document, or a name that starts with a hash.
 fn may_be_of_image(name: &[u8]) -> bool {
-    const NAMES: [&[u8]; 5] =
-        [b"blobs", b"oci-layout", b"index.json", b"manifest.json", b"repositories"];
-    let first = name.split(|&byte| byte == b'/').next().unwrap_or(name);
-    let hash = first.strip_prefix(b"sha256:").unwrap_or(first);
-    NAMES.contains(&first)
-        || hash.get(..64).is_some_and(|hash| hash.iter().all(u8::is_ascii_hexdigit))
+    let is_document = DOCUMENTS.iter().any(|it| it.as_bytes() == name);
+    is_document || name.starts_with(b"blobs/") || has_hash(name)
 }
 
 /// Returns the headers of a member with new hashes in names.

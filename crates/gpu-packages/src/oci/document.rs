@@ -67,6 +67,13 @@ pub(super) fn parse_digest(text: &str) -> Result<Hash, Error> {
     })
 }
 
+/// Returns whether a name is one that files of images have: it starts with a hash.
+pub(super) fn has_hash(name: &[u8]) -> bool {
+    let starts = [&b"blobs/sha256/"[..], b"sha256:"];
+    let hash = starts.iter().find_map(|start| name.strip_prefix(*start)).unwrap_or(name);
+    hash.get(..64).is_some_and(|hash| hash.iter().all(u8::is_ascii_hexdigit))
+}
+
 /// Returns a digest as documents have it.
 pub(super) fn digest_text(hash: &Hash) -> String {
     format!("sha256:{}", hash.to_hex())
@@ -104,6 +111,13 @@ pub(super) fn is_layer(media_type: &str) -> bool {
     let is_known = media_type.starts_with("application/vnd.oci.image.layer.")
         || media_type.starts_with("application/vnd.docker.image.rootfs.");
     is_known && !media_type.ends_with("+encrypted")
+}
+
+/// Returns whether this is the media type of a document in the place of a layer: signatures, attestations and lists of software
+/// have the configuration of an image, too.
+pub(super) fn is_document(media_type: &str) -> bool {
+    let starts = ["text/", "application/vnd.cyclonedx"];
+    media_type.ends_with("json") || starts.iter().any(|start| media_type.starts_with(start))
 }
 
 pub(super) fn malformed(text: impl Into<String>) -> Error {

@@ -8,7 +8,8 @@ use crate::hash::{Algorithm, Hash};
 use crate::path::MemberPath;
 
 use super::document::{
-    Descriptor, Document, Role, is_config, is_index, is_layer, is_manifest, malformed, parse_digest,
+    Descriptor, Document, Role, has_hash, is_config, is_document, is_index, is_layer, is_manifest,
+    malformed, parse_digest,
 };
 use super::json::{Json, Node};
 
@@ -18,6 +19,10 @@ const MAX_DOCUMENT: u64 = 4 << 20;
 const MAX_DOCUMENTS: usize = 10_000;
 /// The most bytes of memory for a value of a document, while it is parsed.
 const NODE: u64 = 256;
+/// The manifest of `docker save`.
+const DOCKER: &str = "manifest.json";
+/// The media type of a layer without compression.
+const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 /// The most indexes in each other.
 const MAX_DEPTH: usize = 8;
 
@@ -32,6 +37,9 @@ pub trait ImageFiles {
     ///
     /// Errors of reading; [`Limit`](ErrorKind::Limit) for a larger file.
     fn read(&self, name: &str, most: u64) -> Result<Vec<u8>, Error>;
+
+    /// Returns whether there is a file with a name like this.
+    fn has(&self, is_wanted: &dyn Fn(&str) -> bool) -> bool;
 
     /// Returns the name of the file that a name leads to, by links.
     fn resolve(&self, name: &str) -> String {
@@ -55,6 +63,10 @@ pub trait ImageFiles {
 ///         Some(self.0.get(name)?.len() as u64)
 ///     }
 ///
+///     fn has(&self, is_wanted: &dyn Fn(&str) -> bool) -> bool {
+///         self.0.keys().any(|name| is_wanted(name))
+///     }
+///
 ///     fn read(&self, name: &str, _: u64) -> Result<Vec<u8>, Error> {
 ///         self.0.get(name).map(|text| text.as_bytes().to_vec()).ok_or(Error::refused("it is not there"))
 ///     }
@@ -72,6 +84,7 @@ pub struct Images {
     pub(super) layers: Vec<ImageLayer>,
     pub(super) images: Vec<Image>,
     findings: Vec<Finding>,
+    unread: Vec<Finding>,
     notes: Vec<String>,
 }
 
@@ -125,16 +138,32 @@ impl ImageLayer {
 
 impl Images {
     /// Reads the documents of images; `None` if they lack `oci-layout` with `index.json`, and the `manifest.json` of
-    /// `docker save`.
+    /// `docker save`. One of these alone, or another file of that name, is not damage unless other files are named by hashes.
     ///
     /// # Errors
     ///
-    /// [`Malformed`](ErrorKind::Malformed) documents, and [`Unsupported`](ErrorKind::Unsupported) digests and formats.
+    /// [`Malformed`](ErrorKind::Malformed) and absent documents, and [`Unsupported`](ErrorKind::Unsupported) digests and formats.
     /// [`Limit`](ErrorKind::Limit) for a document of more than 4 MiB, more than 10 000 documents, and indexes in more than 8 others.
     /// [`Limit`](ErrorKind::Limit) if all documents need more than `most_held` bytes of memory. Errors of the files.
     pub fn read(files: &dyn ImageFiles, most_held: u64) -> Result<Option<Self>, Error> {
-        let has_layout = files.size("oci-layout").is_some() && files.size("index.json").is_some();
-        let has_manifest = files.size("manifest.json").is_some();
+        let is_there = |name: &str| files.size(name).is_some();
+        let has_layout = is_there("oci-layout") && is_there("index.json");
+        let has_manifest = is_there("manifest.json");
+        let has_blobs = || files.has(&|name| has_hash(name.as_bytes()));
+        if !has_layout && !has_manifest && has_blobs() {
+            let pairs = [
+                ("oci-layout", "index.json"),
+                ("index.json", "oci-layout"),
+                ("repositories", "manifest.json"),
+            ];
+            return match pairs.iter().find(|(name, _)| is_there(name)) {
+                Some((name, absent)) => {
+                    let text = format!("{absent}: expected this file beside {name}, found none");
+                    Err(malformed(text))
+                }
+                None => Ok(None),
+            };
+        }
         let (images, by_file, layers) = (Images::new(), HashMap::new(), HashMap::new());
         let tag = None;
         let mut reader = Reader { files, images, by_file, layers, most_held, room: most_held, tag };
@@ -142,7 +171,7 @@ impl Images {
             reader.read_version()?;
             reader.index(&files.resolve("index.json"), None, 0)?;
         }
-        if has_manifest && !reader.docker_manifest(has_layout)? {
+        if has_manifest && !reader.docker_manifest(has_layout || has_blobs())? {
             return Ok(None);
         }
         Ok((has_layout || has_manifest).then_some(reader.images))
@@ -154,6 +183,7 @@ impl Images {
             layers: Vec::new(),
             images: Vec::new(),
             findings: Vec::new(),
+            unread: Vec::new(),
             notes: Vec::new(),
         }
     }
@@ -199,7 +229,14 @@ impl Images {
         &self.findings
     }
 
-    /// Returns what is not looked into, and why.
+    /// Returns images that are not read because a layer is not there or is not understood. The path of a finding is the
+    /// manifest.
+    #[must_use]
+    pub fn unread(&self) -> &[Finding] {
+        &self.unread
+    }
+
+    /// Returns what is not looked into, and why: platforms that are not there, documents about images, encrypted images.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -337,17 +374,30 @@ impl Reader<'_> {
             is_config(config.media_type) && items.iter().all(|item| is_layer(item.media_type));
         if !is_image || items.is_empty() {
             let is_encrypted = items.iter().any(|item| item.media_type.ends_with("+encrypted"));
+            let is_known =
+                |it: &&Descriptor<'_>| is_layer(it.media_type) || is_document(it.media_type);
+            let is_about =
+                ["subject", "artifactType"].iter().any(|key| json.root.get(key).is_some());
             if is_encrypted {
                 self.images.notes.push(format!("{file} is not looked into: it is encrypted"));
+            } else if let Some(odd) = items.iter().find(|it| !is_known(it))
+                && is_config(config.media_type)
+                && !is_about
+            {
+                let text = format!(
+                    "{}: mediaType of a layer: expected {LAYER}, +gzip or +zstd, found '{}'",
+                    odd.file(),
+                    odd.media_type
+                );
+                self.images.unread.push(unread(file, ErrorKind::Unsupported, text));
             }
             let layers = vec![None; items.len()];
             return Ok(self.add(file, (json, digest), Role::Manifest { config: None, layers }));
         }
         let absent = items.iter().find(|item| self.files.size(&item.file()).is_none());
         if let Some(absent) = absent {
-            let text =
-                format!("{file} is not looked into: its layer {} is not there", absent.file());
-            self.images.notes.push(text);
+            let text = format!("its layer {} is not there", absent.file());
+            self.images.unread.push(unread(file, ErrorKind::Malformed, text));
             let layers = vec![None; items.len()];
             return Ok(self.add(file, (json, digest), Role::Manifest { config: None, layers }));
         }
@@ -418,38 +468,29 @@ impl Reader<'_> {
         Ok(number)
     }
 
-    /// Reads `manifest.json` and `repositories`; returns `false` if it is another file of this name.
-    fn docker_manifest(&mut self, is_beside_index: bool) -> Result<bool, Error> {
-        const FILE: &str = "manifest.json";
-        let file = self.files.resolve(FILE);
+    /// Reads `manifest.json` and `repositories`; returns `false` if it is another file of this name, which it cannot be with
+    /// `is_of_images`.
+    fn docker_manifest(&mut self, is_of_images: bool) -> Result<bool, Error> {
+        let file = self.files.resolve(DOCKER);
         let (json, digest) = match self.json(&file, None) {
-            Err(error) if !is_beside_index && error.kind() == ErrorKind::Malformed => {
-                return Ok(false);
-            }
+            Err(error) if !is_of_images && error.kind() != ErrorKind::Io => return Ok(false),
             json => json?,
         };
         let is_one = |item: &Node| item.get("Config").is_some() && item.get("Layers").is_some();
         if json.root.items().is_empty() || !json.root.items().iter().all(is_one) {
-            return Ok(is_beside_index);
-        }
-        for item in json.root.items() {
-            let config = item.get("Config").and_then(Node::text);
-            let layers = item.get("Layers").map(Node::items).unwrap_or(&[]).iter();
-            let layers: Option<Vec<&str>> = layers.map(Node::text).collect();
-            let (config, layers) = config
-                .zip(layers)
-                .ok_or_else(|| malformed(format!("{FILE}: expected names of files")))?;
-            let mut numbers = Vec::new();
-            for name in layers {
-                let file = self.files.resolve(name);
-                if self.files.size(&file).is_none() {
-                    return Err(malformed(format!("{FILE}: its layer {name} is not there")));
-                }
-                numbers.push(self.layer(&file, None)?);
+            if !is_of_images {
+                return Ok(false);
             }
-            let tag = item.get("RepoTags").and_then(|tags| tags.items().first()?.text());
-            self.tag = tag.map(str::to_owned);
-            self.config(&self.files.resolve(config), None, &numbers)?;
+            let found = match json.root.items() {
+                [] if json.root.is_array() => "an empty one",
+                [] => "another value",
+                _ => "an item without them",
+            };
+            let text = "expected a list of images with 'Config' and 'Layers', found";
+            return Err(malformed(format!("{DOCKER}: {text} {found}")));
+        }
+        for (number, item) in json.root.items().iter().enumerate() {
+            self.docker_image(number, item)?;
         }
         self.add(&file, (json, digest), Role::DockerManifest);
         if self.files.size("repositories").is_some() {
@@ -459,6 +500,36 @@ impl Reader<'_> {
         }
         Ok(true)
     }
+
+    /// Reads an image of `manifest.json`, unless a layer of it is not there.
+    fn docker_image(&mut self, number: usize, item: &Node) -> Result<(), Error> {
+        let config = item.get("Config").and_then(Node::text);
+        let layers = item.get("Layers").map(Node::items).unwrap_or(&[]).iter();
+        let layers: Option<Vec<&str>> = layers.map(Node::text).collect();
+        let (config, layers) = config
+            .zip(layers)
+            .ok_or_else(|| malformed(format!("{DOCKER}: expected names of files")))?;
+        let tag = item.get("RepoTags").and_then(|tags| tags.items().first()?.text());
+        let files: Vec<_> = layers.iter().map(|name| self.files.resolve(name)).collect();
+        let mut all = layers.iter().zip(&files);
+        if let Some((absent, _)) = all.find(|(_, file)| self.files.size(file).is_none()) {
+            let image = tag.map_or_else(|| number.to_string(), str::to_owned);
+            let text = format!("image {image}: its layer {absent} is not there");
+            self.images.unread.push(unread(DOCKER, ErrorKind::Malformed, text));
+            return Ok(());
+        }
+        self.tag = tag.map(str::to_owned);
+        let layers = files.iter().map(|file| self.layer(file, None));
+        let layers = layers.collect::<Result<Vec<_>, _>>()?;
+        self.config(&self.files.resolve(config), None, &layers)?;
+        Ok(())
+    }
+}
+
+/// Returns the finding that an image is not read.
+fn unread(manifest: &str, kind: ErrorKind, text: String) -> Finding {
+    let path = MemberPath::default().join(manifest.as_bytes());
+    Finding { path, kind: FindingKind::Unread, error: Error::new(kind, text) }
 }
 
 /// Returns the tag of an image in the entry of an index.

@@ -110,6 +110,26 @@ impl Node {
     }
 }
 
+/// Returns the error for a text that is not JSON.
+fn no_json(text: &str, error: &serde_json::Error) -> Error {
+    let at = if error.is_eof() {
+        text.len()
+    } else {
+        // Lines and columns count from 1.
+        let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+        lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1)
+    };
+    let found = match text.get(at..).and_then(|rest| rest.chars().next()) {
+        Some(found) => format!("{found:?}"),
+        None if at >= text.len() => "the end of the file".to_owned(),
+        None => "another character".to_owned(),
+    };
+    let why = error.to_string();
+    let why = why.split(" at line ").next().unwrap_or(&why);
+    let why = format!("{why}: expected JSON, found {found}");
+    Error::at(ErrorKind::Malformed, at as u64, why)
+}
+
 impl Json {
     /// Parses a text.
     ///
@@ -117,15 +137,20 @@ impl Json {
     ///
     /// [`Malformed`](ErrorKind::Malformed) for a text that is not JSON, or has a key twice in one object.
     pub(super) fn parse(text: Vec<u8>) -> Result<Self, Error> {
-        let malformed = |why: &dyn ToString| Error::new(ErrorKind::Malformed, why.to_string());
-        let text = String::from_utf8(text).map_err(|error| malformed(&error))?;
+        let malformed = |why: String| Error::new(ErrorKind::Malformed, why);
+        let text = String::from_utf8(text).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let found = error.as_bytes().get(at).copied().unwrap_or_default();
+            let why = format!("expected JSON in UTF-8, found the byte {found:#04x}");
+            Error::at(ErrorKind::Malformed, at as u64, why)
+        })?;
         // Checks the syntax, and bounds the depth.
-        let _: Value = serde_json::from_str(&text).map_err(|error| malformed(&error))?;
+        let _: Value = serde_json::from_str(&text).map_err(|error| no_json(&text, &error))?;
         let mut parser = Parser { text: &text, at: 0 };
-        let root = parser.value().ok_or_else(|| malformed(&"expected a value"))?;
+        let root = parser.value().ok_or_else(|| malformed("expected a value".to_owned()))?;
         let json = Json { text, root };
         match json.root.twice() {
-            Some(key) => Err(malformed(&format!("the key '{key}' is there twice in one object"))),
+            Some(key) => Err(malformed(format!("the key '{key}' is there twice in one object"))),
             None => Ok(json),
         }
     }

@@ -12,7 +12,7 @@ use flate2::{Compress, Compression, FlushCompress};
 use super::ZipMember;
 use crate::codec::check_level;
 use crate::error::{Error, ErrorKind};
-use crate::hash::{Algorithm, Hash, HashedReader, Hasher};
+use crate::hash::{Algorithm, Hash, HashedByAll, Hasher};
 use crate::reading::{between, given, read_at_most};
 
 /// New contents of a member, as they will be stored.
@@ -24,8 +24,8 @@ pub struct NewContents {
     pub(super) size: u64,
     pub(super) crc32: u32,
     pub(super) sha256: Hash,
-    /// Another hash, of contents that lie in a file of the caller.
-    other: Option<Hash>,
+    /// Other hashes, of contents that lie in a file of the caller.
+    others: Option<Vec<Hash>>,
     pub(super) data: Parts,
 }
 
@@ -78,7 +78,7 @@ impl NewContents {
         })?;
         let Sums { size, crc32, sha256 } = sums;
         let (search, data) = (search_of(level), parts_of(data));
-        Ok(NewContents { method: 8, search, size, crc32, sha256, other: None, data })
+        Ok(NewContents { method: 8, search, size, crc32, sha256, others: None, data })
     }
 
     /// Reads contents to their end and stores or deflates them, as a member is: at most `most` bytes, which are held in
@@ -127,14 +127,14 @@ impl NewContents {
             size,
             crc32: crc.sum(),
             sha256,
-            other: None,
+            others: None,
             data: parts_of(data),
         })
     }
 
     /// Reads contents as [`like`](Self::like) does, and writes what is stored to a file of the caller, where it starts at `at`:
-    /// [`Rewrite::write_with`](crate::Rewrite::write_with) takes it from there. `algorithm` is the one of its row in `RECORD`: no hash
-    /// but this and SHA-256 is known later.
+    /// [`Rewrite::write_with`](crate::Rewrite::write_with) takes it from there. `algorithms` are those of its rows in `RECORD`: no
+    /// hashes but these and SHA-256 are known later.
     ///
     /// # Errors
     ///
@@ -143,10 +143,12 @@ impl NewContents {
         member: &ZipMember,
         contents: impl Read,
         threads: NonZeroUsize,
-        algorithm: Algorithm,
+        algorithms: &[Algorithm],
         (file, at): (&mut dyn Write, u64),
     ) -> Result<Self, Error> {
-        let mut contents = HashedReader::new(contents, algorithm);
+        let others: Vec<_> =
+            algorithms.iter().copied().filter(|it| *it != Algorithm::Sha256).collect();
+        let mut contents = HashedByAll::new(contents, &others);
         let mut end = at;
         let mut out = |block: &[u8]| {
             file.write_all(block)?;
@@ -161,9 +163,9 @@ impl NewContents {
             }
         };
         let Sums { size, crc32, sha256 } = sums;
-        let other = Some(contents.finish().1);
+        let others = Some(contents.finish());
         let data = Parts::from_input(1, at..end);
-        Ok(NewContents { method, search, size, crc32, sha256, other, data })
+        Ok(NewContents { method, search, size, crc32, sha256, others, data })
     }
 
     /// Returns the size of the contents in bytes.
@@ -199,10 +201,12 @@ impl NewContents {
     ///
     /// None that is known; errors of the decompression.
     pub fn hash(&self, algorithm: Algorithm) -> Result<Hash, Error> {
-        match (algorithm, &self.other) {
+        match (algorithm, &self.others) {
             (Algorithm::Sha256, _) => Ok(self.sha256.clone()),
-            (algorithm, Some(other)) if algorithm == other.algorithm() => Ok(other.clone()),
-            (_, Some(_)) => Err(Error::refused("the hash of new contents is not known")),
+            (algorithm, Some(others)) => {
+                let known = others.iter().find(|hash| hash.algorithm() == algorithm).cloned();
+                known.ok_or_else(|| Error::refused("the hash of new contents is not known"))
+            }
             (algorithm, None) => Ok(crate::hash::hash_reader(algorithm, &mut self.reader())?.1),
         }
     }

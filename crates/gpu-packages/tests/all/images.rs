@@ -22,6 +22,10 @@ impl ImageFiles for Files {
     fn read(&self, name: &str, _: u64) -> Result<Vec<u8>, Error> {
         Ok(self.0[name].clone())
     }
+
+    fn has(&self, is_wanted: &dyn Fn(&str) -> bool) -> bool {
+        self.0.keys().any(|name| is_wanted(name))
+    }
 }
 
 /// Files of an archive.
@@ -35,6 +39,10 @@ impl ImageFiles for Archived<'_> {
     fn read(&self, name: &str, _: u64) -> Result<Vec<u8>, Error> {
         let place = self.1.place(name).unwrap();
         Ok(self.0[place.start as usize..place.end as usize].to_vec())
+    }
+
+    fn has(&self, is_wanted: &dyn Fn(&str) -> bool) -> bool {
+        self.1.names().any(is_wanted)
     }
 
     fn resolve(&self, name: &str) -> String {
@@ -57,7 +65,8 @@ struct Edited {
 /// Gives files that are visible new contents.
 fn edit(files: &dyn ImageFiles, drops: bool, new: &New) -> Result<Edited, Error> {
     let images = Images::read(files, 1 << 28)?.unwrap();
-    let mut findings: Vec<String> = images.findings().iter().map(ToString::to_string).collect();
+    let of_documents = images.findings().iter().chain(images.unread());
+    let mut findings: Vec<String> = of_documents.map(ToString::to_string).collect();
     let blob = |layer: &gpu_packages::ImageLayer| files.read(layer.file(), u64::MAX).unwrap();
     let (mut all, mut wanted): (Vec<LayerMembers>, _) = (Vec::new(), HashMap::new());
     for (number, layer) in images.layers().iter().enumerate() {
@@ -479,7 +488,8 @@ fn damage_is_found() {
     let mut files = images::layout(&layers);
     files.retain(|(name, _)| !name.contains(&hex(&layers[0].blob())));
     let images = Images::read(&Files(files.into_iter().collect()), 1 << 28).unwrap().unwrap();
-    assert!(images.layers().is_empty() && images.notes()[0].contains("is not there"));
+    assert!(images.layers().is_empty() && images.notes().is_empty());
+    assert!(images.unread()[0].to_string().contains("is not there"), "{:?}", images.unread());
     assert!(Images::read(&Files(BTreeMap::new()), 1 << 28).unwrap().is_none());
     let other =
         BTreeMap::from([("manifest.json".to_owned(), b"{\"name\": \"of a program\"}".to_vec())]);

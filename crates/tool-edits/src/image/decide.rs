@@ -135,6 +135,7 @@ impl Job<'_> {
             .images
             .findings()
             .iter()
+            .chain(image.images.unread())
             .chain(members.iter().flat_map(LayerMembers::findings))
             .map(ToString::to_string)
             .collect();

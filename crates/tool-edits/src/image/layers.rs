@@ -100,10 +100,10 @@ impl Job<'_> {
                 let (old, size) = (hashed.finish(), store.size());
                 let mut loose = None;
                 if let Some(databases) = databases {
-                    if self.store_goes(database.as_ref(), &store)? {
+                    loose = databases.rule.loose(store.reader(), &self.walk())?;
+                    if loose.is_none() && self.store_goes(database.as_ref(), &store)? {
                         return Ok(Looking { member, old, size, fate: Fate::Goes, loose });
                     }
-                    loose = databases.rule.loose(store.reader(), &self.walk())?;
                 }
                 if !is_edited {
                     return Ok(Looking { member, old, size, fate: Fate::Stays, loose });

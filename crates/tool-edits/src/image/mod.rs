@@ -5,7 +5,8 @@ mod layers;
 mod write;
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Seek as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use gpu_packages::{ImageFiles, Images};
 
 use super::job::{Edited, Job};
 use super::members::Members;
-use super::report::{About, FileRow};
+use super::report::{About, FileRow, Stays};
 use super::words::{no_wheel, of_package as of};
 use decide::Image;
 use tool_inputs::image_files::{Archive, ImageSource, is_layout, layout_of};
@@ -23,7 +24,9 @@ use tool_kit::directory::Held;
 use tool_kit::failure::Failure;
 use tool_kit::input;
 use tool_kit::opened::Opened;
-use tool_kit::output::{How, Outputs};
+use tool_kit::output::{How, Outputs, copy_part};
+use tool_kit::retried::Retried;
+use tool_kit::scratch;
 use write::{Place, Written, size_after, write_archive, write_layout};
 
 impl Job<'_> {
@@ -77,7 +80,7 @@ impl Job<'_> {
         }
         if !self.editor.images.files.is_empty() {
             let text = "is a container image: code is added and replaced in files by themselves";
-            return Err(text.to_owned().into());
+            return Err(Failure::refused(text));
         }
         self.edit_image(file, source, images)
     }
@@ -114,9 +117,9 @@ impl Job<'_> {
         let decided = self.decide(&image, looked, &mut members);
         let mut changes = decided.map_err(|failure| match failure {
             // It may be in what was not looked into.
-            Failure::NoCode if !images.notes().is_empty() => {
-                let none = failure.complaints().into_iter().flatten();
-                let why = none.chain(images.notes().iter().cloned()).collect();
+            Failure::NoCode if !(images.notes().is_empty() && images.unread().is_empty()) => {
+                let unread = images.unread().iter().map(ToString::to_string);
+                let why = unread.chain(images.notes().iter().cloned()).collect();
                 if named.is_named() { Failure::Refused(why) } else { Failure::NotConcerned(why) }
             }
             failure => failure,
@@ -153,8 +156,14 @@ impl Job<'_> {
                 let place = Place::Layout(&target);
                 let written = self.write_layers(&image, &changes, &place, &mut outputs)?;
                 let changed = new_of(&written)?;
-                write_layout(&image, layout, &changed, &written, (&target, outputs))?;
                 let size = size_after(&image, &changed, &written)?;
+                if self.must_not_grow(source.bytes(), size).is_some() {
+                    drop(outputs);
+                    let (none, outputs) = (Written::new(), Outputs::default());
+                    write_layout(&image, layout, &new_of(&none)?, &none, (&target, outputs))?;
+                } else {
+                    write_layout(&image, layout, &changed, &written, (&target, outputs))?;
+                }
                 (written, changed, size)
             }
             ImageSource::Archive(Archive { opened, .. }) => {
@@ -165,7 +174,8 @@ impl Job<'_> {
                 let how = How { new: opened.permissions(), replaces: replaced };
                 // The files of new layers never get a name.
                 let mut layers = Outputs::default();
-                let done = outputs.write_named_or_print(&output, how, |out| {
+                let shrinks = self.editor.shrinks.is_some();
+                let mut fill = |out: &mut File| {
                     let place = Place::beside(&target);
                     let written = self.write_layers(&image, &changes, &place, &mut layers);
                     let done = written.and_then(|written| {
@@ -178,17 +188,43 @@ impl Job<'_> {
                     };
                     let size = write_archive(&image, &changed, &written, (&target, &mut *out))?;
                     opened.check()?;
-                    if replaces {
+                    let grows = self.must_not_grow(opened.len(), size).is_some();
+                    if grows {
+                        Retried::File(out).restart()?;
+                        copy_part(&opened.file, 0..opened.len(), out)?;
+                    } else if replaces {
                         lost = attributes::hand_over(&opened.file, opened.metadata(), out)?;
                         self.listed.note(named, Some(out))?;
                     }
                     Ok(Ok((written, changed, size)))
+                };
+                let done = outputs.write_named_or_print(&output, how, |out| {
+                    if target.as_os_str() != "-" || !shrinks {
+                        return fill(out);
+                    }
+                    // Printed bytes cannot be taken back.
+                    let mut file = scratch::file("a new container image")?;
+                    let done = fill(&mut file)?;
+                    file.rewind()?;
+                    io::copy(&mut file, out)?;
+                    Ok(done)
                 })??;
-                outputs.commit()?;
-                self.listed.is_written();
+                if !replaces || self.must_not_grow(opened.len(), done.2).is_none() {
+                    outputs.commit()?;
+                    self.listed.is_written();
+                }
                 done
             }
         };
+        let stays = self.must_not_grow(source.bytes(), size).filter(|_| is_changed);
+        let (written, changed, size) = match &stays {
+            Some(why) => {
+                members.keep_all(why);
+                (Written::new(), new_of(&Written::new())?, source.bytes())
+            }
+            None => (written, changed, size),
+        };
+        let is_changed = is_changed && stays.is_none();
         changes.warnings.extend(lost);
         let mut rows = members.rows;
         let place = |file: &str, name: &str| match source {
@@ -219,6 +255,7 @@ impl Job<'_> {
         (whole.about, whole.changed) = (About::Package, is_changed);
         changes.notes.extend(changed.notes().iter().cloned());
         (whole.notes, whole.warnings) = (changes.notes, changes.warnings);
+        whole.stays = stays.map_or(Stays::Nothing, Stays::Refused);
         rows.push(whole.written(options.output.dry_run, replaces));
         Ok(rows)
     }

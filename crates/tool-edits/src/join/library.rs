@@ -38,7 +38,8 @@ pub(super) fn join<'p>(
     let mut join = Join::new(&marker, &wrappers, inputs).with_max_decompressed(max);
     let name = marker.kernel_name().to_owned();
     if join.used().is_empty() {
-        return Err(format!("no kernel pack of these wheels has its code, of {name}").into());
+        let text = format!("no kernel pack of these wheels has its code, of {name}");
+        return Err(Failure::refused(text));
     }
     let mut changed = None;
     if let Some((recipe, expected)) = join.way_back(size) {

@@ -149,7 +149,7 @@ impl<'p> Wheel<'p> {
         let mut contents = contents.map_err(of_package).map_err(named)?;
         let value = read(&mut contents).map_err(named)?;
         io::copy(&mut contents, &mut io::sink()).map_err(Failure::from).map_err(named)?;
-        let faults = self.edit.faults(index, contents.finish());
+        let faults = self.edit.faults(index, &contents.finish());
         let allowed = allow_if(allow_findings, &faults).map_err(named)?;
         findings.extend(allowed.iter().map(|text| format!("{name}:{path}: {text}")));
         Ok(value)

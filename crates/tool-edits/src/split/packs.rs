@@ -32,7 +32,7 @@ pub fn plan(
     let contents = survey(file, &limits.for_file(&limits.options(), len));
     let contents = contents.map_err(|error| error.to_string())?;
     if let Some(finding) = contents.findings().first() {
-        return Err(finding.to_string().into());
+        return Err(Failure::refused(finding.to_string()));
     }
     let options = EditOptions::default().with_drop_signature(drop_signature);
     Ok(contents.split(file, marker, &options).map_err(|error| error.to_string())?)

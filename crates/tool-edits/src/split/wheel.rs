@@ -218,7 +218,7 @@ impl Splitting<'_, '_> {
     ) -> Result<T, Failure> {
         let mut contents = self.edit.open(index, self.reader).map_err(of_package)?;
         let value = read(&mut contents)?;
-        let faults = self.edit.faults(index, contents.finish());
+        let faults = self.edit.faults(index, &contents.finish());
         let allowed = allow_if(self.options.allow_findings, &faults)?;
         self.findings.extend(allowed.iter().map(|text| format!("{path}: {text}")));
         Ok(value)
@@ -243,7 +243,7 @@ impl Splitting<'_, '_> {
         match Code::of(&unpacked, limits)? {
             Code::Wrapped => {}
             Code::MovedOut => {
-                return Err("its device code is in kernel packs already".to_owned().into());
+                return Err(Failure::refused("its device code is in kernel packs already"));
             }
             Code::Other => return Ok(false),
             Code::None => return Ok(true),
@@ -251,7 +251,7 @@ impl Splitting<'_, '_> {
                 self.notes.push(stays(&candidate.path, &why));
                 return Ok(true);
             }
-            Code::Damaged(why) => return Err(why.into()),
+            Code::Damaged(why) => return Err(Failure::refused(why)),
         }
         let (file, size) = unpacked.subject();
         let split = plan((file, size), &self.packs.marker(name), limits, drop_signature)?;
@@ -264,10 +264,10 @@ impl Splitting<'_, '_> {
         self.packs.add(&split, (file, size), limits).map_err(|error| error.to_string())?;
         let host = Unpacked::rewritten(|out| split.plan().write(file, out).map(|_| ()))?;
         if let Some(member) = self.zip.members().get(candidate.index) {
-            let (threads, algorithm) =
-                (limits.threads.count(), self.edit.algorithm(candidate.index));
+            let threads = limits.threads.count();
+            let algorithms = self.edit.algorithms(candidate.index);
             let new = self.spool.add_new(|file, at| {
-                NewContents::like_in(member, host, threads, algorithm, (file, at))
+                NewContents::like_in(member, host, threads, &algorithms, (file, at))
             })?;
             self.edit.replace(candidate.index, new);
         }

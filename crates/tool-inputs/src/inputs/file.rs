@@ -228,6 +228,14 @@ impl Input {
         }
     }
 
+    /// Returns the directory that a file was found below, and the path from there.
+    pub(super) fn below(&self) -> Option<(&Arc<Root>, &Path)> {
+        match &self.origin {
+            Origin::Below(root, relative) => Some((root, relative)),
+            _ => None,
+        }
+    }
+
     /// Returns whether it was found below a directory that the user named.
     pub fn is_below(&self) -> bool {
         self.root().is_some()

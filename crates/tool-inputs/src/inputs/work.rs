@@ -44,9 +44,32 @@ pub(super) struct Within<'a> {
     file: Option<&'a str>,
 }
 
-/// The result of the work on a file, or, with the member, on a member of a package; or what keeps it from being done: the name
-/// of the file or member, and the reason.
-pub(super) type Looking<R> = Result<(Option<Input>, R), (String, String)>;
+/// The result of the work on a file, or, with the member, on a member of a package; or what keeps it from being done.
+pub(super) type Looking<R> = Result<(Option<Input>, R), Missed>;
+
+/// A file that was not looked into.
+pub(super) struct Missed {
+    /// The name of the file or member.
+    pub(super) name: String,
+    /// The reason.
+    pub(super) reason: String,
+    /// `true` for a container image by itself: the answers about others in the same file are complete.
+    pub(super) is_apart: bool,
+}
+
+impl From<(String, String)> for Missed {
+    fn from((name, reason): (String, String)) -> Self {
+        Missed { name, reason, is_apart: false }
+    }
+}
+
+impl Missed {
+    /// Returns a finding about container images. `name` is the name of the file at fault.
+    fn of_images(name: String, finding: &Finding) -> Self {
+        let is_apart = finding.kind == FindingKind::Unread;
+        Missed { name, reason: finding.error.to_string(), is_apart }
+    }
+}
 
 /// The result of the work on a member; `None` if it asked for bytes that were not kept.
 type Worked<R> = Option<Looking<R>>;
@@ -100,14 +123,15 @@ impl Input {
         let source = match ImageSource::layout(held.clone()) {
             Ok(source) => source,
             Err(error) => {
-                take(Err((self.name.clone(), report::reason(&error))))?;
+                take(Err((self.name.clone(), report::reason(&error)).into()))?;
                 return Ok(None);
             }
         };
         let ImageSource::Layout(layout) = &source else { return Ok(None) };
         let Some(merged) = self.merged((&source, scope, threads), take)? else { return Ok(None) };
-        for (path, text) in merged.iter().flat_map(|it| &it.findings) {
-            take(Err((format!("{}/{}", self.name, path.to_string_lossy()), text.clone())))?;
+        for finding in merged.iter().flat_map(|it| &it.findings) {
+            let name = format!("{}/{}", self.name, finding.path.to_string_lossy());
+            take(Err(Missed::of_images(name, finding)))?;
         }
         let mut files: Vec<&str> = layout.names().collect();
         // Members of layers are judged together: they come one after the other.
@@ -154,7 +178,7 @@ impl Input {
                 Ok(Some(merged))
             }
             Err(error) => {
-                take(Err((self.name.clone(), report::reason(&error))))?;
+                take(Err((self.name.clone(), report::reason(&error)).into()))?;
                 Ok(scope.verifies.then_some(None))
             }
         }
@@ -172,7 +196,7 @@ impl Input {
         let limits = scope.limits;
         let whole = match file.as_package(limits.max_input) {
             Err(error) if error.kind() == ErrorKind::InvalidData => {
-                take(Err((self.name.clone(), report::reason(&error))))?;
+                take(Err((self.name.clone(), report::reason(&error)).into()))?;
                 return Ok(None);
             }
             whole => whole,
@@ -185,7 +209,7 @@ impl Input {
             && !matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::Unsupported)
         {
             // It is not known what the file is.
-            take(Err((self.name.clone(), report::reason(error))))?;
+            take(Err((self.name.clone(), report::reason(error)).into()))?;
             return Ok(None);
         }
         let package = match (whole, behind) {
@@ -228,7 +252,7 @@ impl Input {
                     file.alone(limits, threads, work, take)?;
                 }
                 let reason = format!("zip file: {}", report::reason(&error));
-                take(Err((self.name.clone(), reason)))?;
+                take(Err((self.name.clone(), reason).into()))?;
                 return Ok(None);
             }
             // The work itself complains of files that cannot be read.
@@ -237,11 +261,11 @@ impl Input {
                 return Ok(None);
             }
             (Ok(None), Ok(None)) => {
-                take(Err((input::display(&self.path), "not a package".to_owned())))?;
+                take(Err((input::display(&self.path), "not a package".to_owned()).into()))?;
                 return Ok(None);
             }
             (Err(error), _) | (_, Err(error)) => {
-                take(Err((input::display(&self.path), report::reason(&error))))?;
+                take(Err((input::display(&self.path), report::reason(&error)).into()))?;
                 return Ok(None);
             }
         };
@@ -251,7 +275,7 @@ impl Input {
             let source = match ImageSource::archive(&package.opened, limits) {
                 Ok(source) => source,
                 Err(error) => {
-                    take(Err((self.name.clone(), report::reason(&error))))?;
+                    take(Err((self.name.clone(), report::reason(&error)).into()))?;
                     return Ok(None);
                 }
             };
@@ -261,7 +285,7 @@ impl Input {
                 package = match Package::of(&archive.plain) {
                     Ok(plain) => plain.unwrap_or(package),
                     Err(error) => {
-                        take(Err((self.name.clone(), report::reason(&error))))?;
+                        take(Err((self.name.clone(), report::reason(&error)).into()))?;
                         return Ok(None);
                     }
                 };
@@ -273,8 +297,9 @@ impl Input {
             }
         }
         if let Some(merged) = merged.as_ref().filter(|_| !scope.verifies) {
-            for (path, text) in &merged.findings {
-                take(Err((format!("{}:{}", self.name, path.to_string_lossy()), text.clone())))?;
+            for finding in &merged.findings {
+                let name = format!("{}:{}", self.name, finding.path.to_string_lossy());
+                take(Err(Missed::of_images(name, finding)))?;
             }
         }
         let merged = merged.as_ref().map(|merged| Within { merged, name: &self.name, file: None });
@@ -285,10 +310,10 @@ impl Input {
             members = file.members(&package, &all, threads, work, (members.taken, take))?;
         }
         if !members.is_done {
-            take(Err((self.name.clone(), "bytes of a member were not kept".to_owned())))?;
+            take(Err((self.name.clone(), "bytes of a member were not kept".to_owned()).into()))?;
         } else if self.is_member() && members.taken == 0 {
             let reason = "no such member with device code".to_owned();
-            take(Err((self.name.clone(), reason)))?;
+            take(Err((self.name.clone(), reason).into()))?;
         }
         Ok(Some(members.count))
     }
@@ -302,7 +327,7 @@ impl Input {
         take: &mut Take<'_, R>,
     ) -> io::Result<()> {
         if let Err(error) = self.read_online_host() {
-            return take(Err((self.name.clone(), report::reason(&error))));
+            return take(Err((self.name.clone(), report::reason(&error)).into()));
         }
         let result = work(self, threads);
         let packs = self.packs();
@@ -313,7 +338,7 @@ impl Input {
                 let result = work(&pack, threads);
                 take(Ok((Some(Input { opened: None, ..pack }), result)))
             }),
-            Err(error) => take(Err((self.name.clone(), error))),
+            Err(error) => take(Err((self.name.clone(), error).into())),
         }
     }
 
@@ -366,7 +391,7 @@ impl Input {
                     Ok(None) => return Ok(None),
                     Ok(Some(found)) => found,
                     Err(error) if error.kind() == ErrorKind::FileTooLarge => {
-                        return Ok(Some(Some(Err((name, error.to_string())))));
+                        return Ok(Some(Some(Err((name, error.to_string()).into()))));
                     }
                     Err(error) => return Err(error),
                 };
@@ -392,7 +417,7 @@ impl Input {
             let mut input =
                 Input { path, name, root, is_named, origin, opened, form, host, partial };
             if let Err(error) = input.read_online_host() {
-                return Ok(Some(Some(Err((input.name.clone(), report::reason(&error))))));
+                return Ok(Some(Some(Err((input.name.clone(), report::reason(&error)).into()))));
             }
             let result = work(&input, Threads::one());
             let _ = input.host.set(input.split_library());
@@ -418,7 +443,7 @@ impl Input {
                 Err(fault) if !self.is_concerned(&fault.path.to_string_lossy()) => {
                     return ControlFlow::Continue(());
                 }
-                Err(fault) => Err(self.fault(&fault)),
+                Err(fault) => Err(self.fault(&fault).into()),
             };
             taken += 1;
             if taken > before
@@ -445,10 +470,10 @@ impl Input {
                 if let (Ok(verified), Some(archive)) = (&mut verified, archive) {
                     let known = verified.findings.iter().map(|one| one.path.clone());
                     let known: Vec<_> = known.collect();
-                    for (path, text) in &archive.merged.findings {
+                    for Finding { path, kind, error, .. } in &archive.merged.findings {
                         if !known.contains(path) {
-                            let kind = FindingKind::Record;
-                            verified.findings.push(Finding::new(path.clone(), kind, text));
+                            let text = error.to_string();
+                            verified.findings.push(Finding::new(path.clone(), *kind, text));
                         }
                     }
                 }

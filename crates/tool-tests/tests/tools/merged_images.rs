@@ -449,3 +449,171 @@ fn decompressed(stream: &[u8]) -> Vec<u8> {
     std::io::Read::read_to_end(&mut decoder, &mut out).unwrap();
     out
 }
+
+/// Fails `match`, `check` and `verify` of a file or a directory with these words.
+fn all_fail(place: &Place, form: &str, words: &str) {
+    place.fails(&["match", "--gpu", "gfx1100", form], words);
+    place.fails(&["check", "--require", "gfx1100", form], words);
+    place.fails(&["verify", form], words);
+    assert_eq!(place.offload(&["verify", "-q", form]).status.code(), Some(1), "{form}");
+    let said = matched(place, "gfx1100", form).1;
+    assert!(!said.contains("code for gfx1100"), "{form}: {said}");
+}
+
+/// Returns files with other contents of one; without it if there are none.
+fn with(files: &[File], name: &str, contents: Option<&[u8]>) -> Vec<File> {
+    let others = files.iter().filter(|(file, _)| file != name).cloned();
+    others.chain(contents.map(|it| (name.to_owned(), it.to_vec()))).collect()
+}
+
+#[test]
+fn damaged_documents_make_no_plain_archive_of_an_image() {
+    let place = Place::with("a", b"");
+    let good = code(&place, "gfx1100");
+    let layers = [Layer::new(&[("usr/lib/a.o", &good)], Packed::Plain)];
+    let docker = images::docker_archive(&layers);
+    let at = docker.windows(13).position(|it| it == b"manifest.json").unwrap();
+    let cases: [(&[u8], &str); 6] = [
+        (
+            b"",
+            "manifest.json: EOF while parsing a value: expected JSON, found the end of the file (at 0x0)",
+        ),
+        (b"[{\"Config\":\"a", "found the end of the file (at 0xd)"),
+        (b"\0\0\0\0", "manifest.json: expected value: expected JSON, found '\\0' (at 0x0)"),
+        (b"[{\"\xff\"}]", "manifest.json: expected JSON in UTF-8, found the byte 0xff (at 0x3)"),
+        (
+            b"[]",
+            "manifest.json: expected a list of images with 'Config' and 'Layers', found an empty one",
+        ),
+        (
+            b"{\"name\": 1}",
+            "expected a list of images with 'Config' and 'Layers', found another value",
+        ),
+    ];
+    for (manifest, words) in cases {
+        let mut archive = docker[..at].to_vec();
+        archive.extend(packages::tar(&[("manifest.json", manifest)]));
+        for (name, bytes) in
+            [("docker.tar", archive.clone()), ("docker.tgz", packages::gzip(&archive))]
+        {
+            fs::write(place.path(name), bytes).unwrap();
+            all_fail(&place, name, words);
+            place.fails(&["thin", "--keep", "gfx1100", name, "-o", "x"], words);
+        }
+    }
+    fs::write(place.path("old.tar"), {
+        let mut archive = docker[..at].to_vec();
+        archive.extend(packages::tar(&[("repositories", b"{}")]));
+        archive
+    })
+    .unwrap();
+    all_fail(
+        &place,
+        "old.tar",
+        "manifest.json: expected this file beside repositories, found none",
+    );
+    let files = images::layout(&layers);
+    let cases: [(&str, Option<&[u8]>, &str); 5] = [
+        ("index.json", Some(b"{\"manifests\""), "index.json: EOF while parsing an object"),
+        ("index.json", Some(b"{}"), "index.json: expected a list 'manifests'"),
+        ("index.json", None, "index.json: expected this file beside oci-layout, found none"),
+        ("oci-layout", None, "oci-layout: expected this file beside index.json, found none"),
+        ("oci-layout", Some(b""), "oci-layout: EOF while parsing a value"),
+    ];
+    for (number, (name, contents, words)) in cases.into_iter().enumerate() {
+        let files = with(&files, name, contents);
+        let [alone, all] = [format!("layout-{number}"), format!("all-{number}")];
+        write_layout(&place, &alone, &files);
+        write_layout(&place, &format!("{all}/sub/image"), &files);
+        fs::write(place.path("oci.tar"), images::archive(&files)).unwrap();
+        for form in [&*alone, &*all, "oci.tar"] {
+            all_fail(&place, form, words);
+        }
+        for form in [&*alone, "oci.tar"] {
+            place.fails(&["thin", "--keep", "gfx1100", form, "-o", "x"], words);
+        }
+    }
+    // Neither of them is an image.
+    for name in ["index.json", "manifest.json", "oci-layout", "repositories"] {
+        let others: [(&str, &[u8]); 2] = [(name, b"{"), ("lib/a.o", &good)];
+        fs::write(place.path("other.tar"), packages::tar(&others)).unwrap();
+        write_layout(
+            &place,
+            &format!("no-{name}"),
+            &others.map(|(name, it)| (name.to_owned(), it.to_vec())),
+        );
+        for form in ["other.tar", &format!("no-{name}")] {
+            place.succeeds(&["match", "--gpu", "gfx1100", form]);
+        }
+    }
+}
+
+#[test]
+fn an_image_that_lacks_a_layer_says_nothing_about_another() {
+    let place = Place::with("a", b"");
+    let (good, other) = (code(&place, "gfx1100"), code(&place, "gfx906"));
+    let layers = [good, other].map(|code| Layer::new(&[("usr/lib/a.o", &code)], Packed::Plain));
+    let configs = layers.clone().map(|layer| images::config(&[layer]));
+    let manifest = br#"[{"Config":"one.json","RepoTags":["one:1"],"Layers":["one/layer.tar"]},
+        {"Config":"two.json","RepoTags":["two:1"],"Layers":["two/layer.tar"]}]"#;
+    for (lacks, has, gpu, no) in
+        [("one", "two", "gfx906", "gfx1100"), ("two", "one", "gfx1100", "gfx906")]
+    {
+        let files: [(&str, &[u8]); 5] = [
+            ("one.json", &configs[0]),
+            ("two.json", &configs[1]),
+            ("one/layer.tar", &layers[0].tar),
+            ("two/layer.tar", &layers[1].tar),
+            ("manifest.json", manifest),
+        ];
+        let absent = format!("{lacks}/layer.tar");
+        let files: Vec<_> = files.into_iter().filter(|(name, _)| *name != absent).collect();
+        fs::write(place.path("docker.tar"), packages::tar(&files)).unwrap();
+        let words =
+            format!("docker.tar:manifest.json: image {lacks}:1: its layer {absent} is not there");
+        let (status, said) = matched(&place, gpu, "docker.tar");
+        assert_eq!(status, Some(1), "{said}");
+        assert!(
+            said.contains(&format!("docker.tar ({has}:1, linux/amd64): has code for {gpu}")),
+            "{said}"
+        );
+        assert!(said.contains(&words), "{said}");
+        let (status, said) = matched(&place, no, "docker.tar");
+        assert_eq!(status, Some(1), "{said}");
+        assert!(
+            said.contains(&format!("lacks code for {no}")) && !said.contains("as a whole"),
+            "{said}"
+        );
+        place.fails(&["verify", "docker.tar"], &words);
+        place.fails(&["check", "--require", gpu, "docker.tar"], &words);
+        place.fails(
+            &["thin", "--keep", gpu, "docker.tar", "-o", "x"],
+            "(allow editing with --allow-findings)",
+        );
+    }
+}
+
+#[test]
+fn a_layer_of_unknown_form_is_said() {
+    let place = Place::with("a", b"");
+    let good = code(&place, "gfx1100");
+    let layers = [Layer::new(&[("usr/lib/a.o", &good)], Packed::Plain)];
+    let odd = "application/vnd.example.layer.v1.erofs";
+    let mut made = Layout::new();
+    let image = made.image(&layers, "");
+    let digest = image.split('"').nth(7).unwrap().replace(':', "/");
+    let (_, manifest) = made.files.iter().find(|(name, _)| name.ends_with(&digest)).unwrap();
+    let manifest = String::from_utf8(manifest.clone()).unwrap();
+    let manifest = manifest.replace("application/vnd.oci.image.layer.v1.tar", odd);
+    let odd_image = made.blob(images::MANIFEST, manifest.into_bytes()) + "}";
+    let files = made.finish(&[odd_image]);
+    write_layout(&place, "layout", &files);
+    fs::write(place.path("oci.tar"), images::archive(&files)).unwrap();
+    let words = format!(
+        "mediaType of a layer: expected application/vnd.oci.image.layer.v1.tar, +gzip or +zstd, found '{odd}'"
+    );
+    for form in ["layout", "oci.tar"] {
+        all_fail(&place, form, &words);
+        place.fails(&["thin", "--keep", "gfx1100", form, "-o", "x"], &words);
+    }
+}

@@ -428,21 +428,24 @@ fn thinned_debs_have_right_records() {
     let hip = hip();
     let database = ("usr/lib/rocblas/library/Kernels.so-000-gfx90a.hsaco", &hip[20480..][..3784]);
     let other = ("usr/lib/rocblas/library/my_gfx90a.hsaco", &b"abc"[..]);
-    let files: [(&str, &[u8]); 4] =
-        [("usr/lib/hip.o", &hip), ("usr/share/doc/foo/copyright", b"mine\n"), database, other];
+    // Without code for the GPU, the database as a whole would be left alone.
+    let kept = ("usr/lib/rocblas/library/kept.co", &hip[8192..][..3208]);
+    let copyright = ("usr/share/doc/foo/copyright", &b"mine\n"[..]);
+    let files: [(&str, &[u8]); 5] = [("usr/lib/hip.o", &hip), copyright, database, other, kept];
     let deb = packages::deb(&files, ".gz", packages::gzip);
     let place = Place::with("foo.deb", &deb);
     fs::write(place.path("hip.o"), &hip).unwrap();
     place.succeeds(&["thin", "--keep", "gfx1100", "hip.o", "-o", "small.o"]);
     let small = fs::read(place.path("small.o")).unwrap();
     place.succeeds(&["thin", "--keep", "gfx1100", "foo.deb", "-o", "small.deb"]);
-    let expected: [(&str, &[u8]); 4] = [("usr/lib/hip.o", &small), files[1], database, other];
+    let expected: [(&str, &[u8]); 5] =
+        [("usr/lib/hip.o", &small), copyright, database, other, kept];
     // A package that is made of the new files.
     let expected = Place::with("foo.deb", &packages::deb(&expected, ".gz", packages::gzip));
     assert_eq!(images(&place, "small.deb"), images(&expected, "foo.deb"));
     assert_eq!(
         place.succeeds(&["verify", "small.deb"]).lines().next(),
-        Some("small.deb: ok, Debian package, 7 members, 4 with the recorded hash")
+        Some("small.deb: ok, Debian package, 8 members, 5 with the recorded hash")
     );
     // Nothing is left to do.
     let before = fs::read(place.path("small.deb")).unwrap();
@@ -454,7 +457,7 @@ fn thinned_debs_have_right_records() {
     place.succeeds(&thin);
     assert_eq!(
         place.succeeds(&["verify", "less.deb"]).lines().next(),
-        Some("less.deb: ok, Debian package, 6 members, 3 with the recorded hash")
+        Some("less.deb: ok, Debian package, 7 members, 4 with the recorded hash")
     );
     let mut signed = deb;
     signed.extend(&ar::raw(&[("_gpgorigin", b"signature")])[8..]);

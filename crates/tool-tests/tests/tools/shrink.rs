@@ -258,3 +258,46 @@ fn files_that_cannot_be_read_or_written_are_failures() {
     assert!(stderr(&output).contains("error: broken: "), "{}", stderr(&output));
     assert!(stdout(&output).contains("removed from 1 file\n"), "{}", stdout(&output));
 }
+
+/// A stream that says that it was compressed fast, and is smaller than a fast encoder makes it.
+#[test]
+fn an_archive_that_would_grow_stays_as_it_is() {
+    use samples::images::{self, Layer, Packed};
+    let hip = fs::read(data("hip.o")).unwrap();
+    let text: String = (0..60_000)
+        .map(|n: u32| format!("line {}\n", n.wrapping_mul(2_654_435_761) % 977))
+        .collect();
+    let files: [(&str, &[u8]); 2] = [("lib/hip.o", &hip), ("share/text", text.as_bytes())];
+    let fast = |contents: &[u8]| {
+        let mut stream = packages::gzip(contents);
+        stream[8] = 4;
+        stream
+    };
+    let plain = packages::tar(&files);
+    let layers = [Layer::new(&files, Packed::Plain)];
+    let place = Place::with("foo.tgz", &fast(&plain));
+    fs::write(place.path("image.tgz"), fast(&images::docker_archive(&layers))).unwrap();
+    for name in ["foo.tgz", "image.tgz"] {
+        let old = fs::read(place.path(name)).unwrap();
+        let shrink = ["shrink", "--gpu", "gfx1100", name];
+        for more in [&["--plan"][..], &["-o", "new"], &[]] {
+            let output = place.offload(&[&shrink[..], more].concat());
+            let said = stderr(&output);
+            assert!(output.status.success(), "{said}");
+            let words = format!(
+                "{name}: compressed again without the code, it would be larger: {} bytes now",
+                old.len()
+            );
+            assert!(said.contains(&words), "{name} {more:?}: {said}");
+            assert!(stdout(&output).contains("nothing"), "{}", stdout(&output));
+            assert!(fs::read(place.path(name)).unwrap() == old, "{name} {more:?}");
+        }
+        assert!(fs::read(place.path("new")).unwrap() == old);
+        let output = place.offload(&[&shrink[..], &["-o", "-"]].concat());
+        assert!(output.stdout == old, "{}", stderr(&output));
+        // `thin` removes the code, too.
+        place.succeeds(&["thin", "--keep", "gfx1100", name, "-o", "thin"]);
+        assert!(fs::read(place.path("thin")).unwrap().len() > old.len());
+        fs::remove_file(place.path("new")).unwrap();
+    }
+}

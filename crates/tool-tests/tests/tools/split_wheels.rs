@@ -486,3 +486,38 @@ fn the_drop_in_has_the_options_of_amds_splitter() {
     );
     assert!(!place.path("x").exists());
 }
+
+/// `RECORD` may have several rows for a file, each with a hash by another algorithm.
+#[test]
+fn hashes_by_several_algorithms_are_corrected() {
+    use gpu_packages::{Algorithm, Hash};
+    let library = data_file("hip-two-units-ccob.so");
+    let name = "foo/libfoo.so";
+    let mut made = packages::wheel(&[(name, &library)]);
+    let record = &mut made.last_mut().unwrap().contents;
+    let row = |algorithm, bytes: &[u8]| {
+        format!("{name},{},{}\n", Hash::of(algorithm, bytes), bytes.len())
+    };
+    let others = [Algorithm::Sha512, Algorithm::Md5];
+    others.iter().for_each(|it| record.extend(row(*it, &library).into_bytes()));
+    let place = Place::with("foo.whl", &packages::zip(&made, &Around::default()));
+    // It is a finding that a file has several rows.
+    place.succeeds(&["split", "foo.whl", "-o", "out", "--allow-findings"]);
+    let host = read(&place, &format!("out/{NAME}"));
+    let record = text(&host, &format!("{INFO}/RECORD"));
+    for algorithm in [Algorithm::Sha256, others[0], others[1]] {
+        assert!(record.contains(&row(algorithm, &host[name])), "{record}");
+    }
+    // Each of them is compared.
+    let wrong = made.last_mut().unwrap();
+    let text = String::from_utf8(wrong.contents.clone()).unwrap();
+    wrong.contents = text.replace("md5=", "md5=AAAA").into_bytes();
+    let at = wrong.contents.windows(8).position(|it| it == b"md5=AAAA").unwrap();
+    wrong.contents.drain(at + 8..at + 12);
+    fs::write(place.path("foo.whl"), packages::zip(&made, &Around::default())).unwrap();
+    for edit in [&["split", "-o", "new"][..], &["thin", "--keep", "gfx1100", "-o", "x.whl"]] {
+        let output = place.offload(&[edit, &["foo.whl", "--allow-findings"]].concat());
+        let said = stderr(&output) + &stdout(&output);
+        assert!(said.contains("RECORD has the hash md5=AAAA"), "{said}");
+    }
+}

@@ -218,13 +218,16 @@ fn kernel_databases_leave_a_wheel() {
     let hip = fs::read(data("hip.o")).unwrap();
     let code = &hip[20480..][..3784];
     let databases = ["rocblas/library/Kernels.so-000-gfx90a.hsaco", "miopen/db/gfx90a68.kdb"];
-    let others = ["rocblas/library/text_gfx90a.dat", "foo/library/Kernels.so-000-gfx90a.hsaco"];
-    let place = Place::new(&wheel(&[
+    let others = ["rocblas/library/text_gfx90a.dat", "foo/library/Kernels.so-000-gfx90a.dat"];
+    let files: [(&str, &[u8]); 5] = [
         (databases[0], code),
         (databases[1], b"SQLite format 3\0"),
         (others[0], b"text"),
-        (others[1], code),
-    ]));
+        (others[1], b"text"),
+        // Without code for the GPU, the database as a whole would be left alone.
+        ("rocblas/library/kept.co", &hip[8192..][..3208]),
+    ];
+    let place = Place::new(&wheel(&files));
     // A file of this name has nothing to do with the member.
     fs::create_dir_all(place.path("miopen/db")).unwrap();
     fs::write(place.path("miopen/db/gfx90a68.kdb"), "text").unwrap();
@@ -236,6 +239,31 @@ fn kernel_databases_leave_a_wheel() {
         assert!(databases.iter().all(|name| has(name) == is_left), "{gpu}");
         assert!(others.iter().all(|name| has(name)), "{gpu}");
     }
+}
+
+/// A database with no code for the GPU stays in a wheel and in an archive, as it stays in a directory.
+#[test]
+fn databases_without_code_for_the_gpu_stay_as_in_a_directory() {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let name = "rocblas/library/Kernels.so-000-gfx90a.hsaco";
+    let files: [(&str, &[u8]); 2] = [(name, &hip[20480..][..3784]), ("lib/hip.o", &hip)];
+    let place = Place::new(&wheel(&files));
+    fs::write(place.path("foo.tar"), packages::tar(&files)).unwrap();
+    for (file, contents) in files {
+        let path = place.path("env").join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, contents).unwrap();
+    }
+    let thin = ["thin", "--keep", "gfx1100", "--databases"];
+    place.succeeds(&[&thin[..], &["foo.whl", "-o", "small.whl"]].concat());
+    place.succeeds(&[&thin[..], &["foo.tar", "-o", "small.tar"]].concat());
+    place.succeeds(&[&thin[..], &["env", "--in-place"]].concat());
+    assert!(place.path("env").join(name).exists());
+    let new = members(&read(place.path("small.whl")));
+    check_record(&new);
+    assert!(new.iter().any(|(found, _)| found == name));
+    let listed = place.succeeds(&["ls", "small.tar"]);
+    assert!(listed.contains("Kernels.so-000-gfx90a.hsaco"), "{listed}");
 }
 
 /// Files that are device code as a whole, whatever their names; compressed ones as well.
@@ -399,5 +427,26 @@ fn dead_images_have_their_part_of_the_wheel() {
     assert!(dead.len() > 2 && !dead.contains_key("gfx1100"), "{dead:?}");
     for (target, stored) in dead {
         assert!(all[&target].abs_diff(stored) <= 1, "{target}: {stored} of {}", all[&target]);
+    }
+}
+
+/// A refusal has one code, whether the file is named or a member.
+#[test]
+fn refusals_have_one_code() {
+    let hip = fs::read(data("hip.o")).unwrap();
+    let place = Place::new(&wheel(&[]));
+    fs::write(place.path("hip.o"), &hip).unwrap();
+    for edit in [&["--keep", "sm_90"][..], &["--drop", "gfx900,gfx906,gfx90a,gfx1030,gfx1100"]] {
+        for file in ["hip.o", "foo.whl"] {
+            let output =
+                place.offload(&[&["thin", file, "-o", "new", "--json"][..], edit].concat());
+            let json: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+            let codes = json["findings"].as_array().unwrap().iter().map(|it| &it["code"]);
+            let codes: Vec<_> = codes.collect();
+            assert!(
+                !codes.is_empty() && codes.iter().all(|code| **code == "edit/refused"),
+                "{json}"
+            );
+        }
     }
 }
