@@ -166,8 +166,8 @@ impl<'r> Row<'r> {
         self.hash().map_or(Algorithm::Sha256, |hash| hash.algorithm())
     }
 
-    /// Returns how a file with this size and hash differs from the row, if it does. Without a hash only sizes are
-    /// compared.
+    /// Returns how a file with this size and hash differs from the row, if it does. Without a hash by the algorithm of the row only
+    /// sizes are compared.
     ///
     /// ```
     /// use gpu_packages::Record;
@@ -195,7 +195,10 @@ impl<'r> Row<'r> {
                 let field = Shown(&self.hash);
                 Some(format!("RECORD has a hash that cannot be read: '{field}'"))
             }
-            (Some(recorded), Some(hash)) if recorded != *hash => {
+            // A hash by another algorithm says nothing about this row.
+            (Some(recorded), Some(hash))
+                if recorded.algorithm() == hash.algorithm() && recorded != *hash =>
+            {
                 Some(format!("RECORD has the hash {recorded}, found {hash}"))
             }
             _ => None,

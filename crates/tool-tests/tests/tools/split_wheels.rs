@@ -508,6 +508,9 @@ fn hashes_by_several_algorithms_are_corrected() {
     for algorithm in [Algorithm::Sha256, others[0], others[1]] {
         assert!(record.contains(&row(algorithm, &host[name])), "{record}");
     }
+    let output = place.offload(&["verify", &format!("out/{NAME}")]);
+    let said = stderr(&output) + &stdout(&output);
+    assert!(said.contains("RECORD lists it twice") && !said.contains("has the hash"), "{said}");
     // Each of them is compared.
     let wrong = made.last_mut().unwrap();
     let text = String::from_utf8(wrong.contents.clone()).unwrap();
