@@ -19,7 +19,7 @@ use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Body, BodyReader, Error, Proxy, ProxyProtocol};
 
 use crate::answer::Answer;
-use crate::guard::{Guard, Guarded};
+use crate::guard::{Guard, Guarded, NotResolved};
 use crate::limits::Limits;
 use crate::url::{Url, has_sound_port};
 
@@ -244,10 +244,13 @@ fn is_of_connection(error: &Error) -> bool {
         Error::Timeout(phase) => {
             matches!(phase, ureq::Timeout::Resolve | ureq::Timeout::Connect)
         }
-        Error::Io(error) => matches!(
-            error.kind(),
-            AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable
-        ),
+        Error::Io(error) => {
+            NotResolved::is(error)
+                || matches!(
+                    error.kind(),
+                    AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable
+                )
+        }
         _ => false,
     }
 }
