@@ -86,9 +86,9 @@ struct Settings {
 /// ``pyarrow.RecordBatchReader.from_stream(scan)``, ``pyarrow.table(scan)``, ``polars.DataFrame(scan)``,
 /// ``duckdb.from_arrow(...)``. Each stream starts from the first source.
 ///
-/// Ctrl-C ends a stream. The library that reads it first raises an exception of its own (``polars.exceptions.ComputeError``,
-/// ``pyarrow.ArrowException``) with the text ``interrupted``, because Arrow's interface has no other way, and ``KeyboardInterrupt``
-/// follows at once: catch that around the block, not the first one alone.
+/// Ctrl-C ends a stream. The library that reads it raises an exception of its own first (``polars.exceptions.ComputeError``,
+/// ``pyarrow.ArrowInvalid``) with the text ``interrupted``, because Arrow's interface passes a text only. ``KeyboardInterrupt``
+/// follows at once, also while the first one is handled: catch it around the whole ``try`` statement.
 #[pyclass(frozen, module = "offload")]
 #[derive(Debug)]
 pub(crate) struct Scan {
