@@ -8,18 +8,18 @@ use device_select::{Device, FileSet, Support};
 use pyo3::prelude::*;
 use serde_json::Value;
 use tool_answers::matching::{self, File, Question, Reporter, SplitAnswer, VariantAnswer};
-use tool_answers::suggest;
 use tool_inputs::complaint::Complaint;
 use tool_inputs::inputs::Input;
 use tool_inputs::limits::Limits;
+use tool_inputs::native::Found;
 use tool_inputs::split_library::Host;
 use tool_kit::document::OfFile;
 use tool_kit::finding::Level;
 use tool_kit::stop::Stop;
 use tool_kit::{input, report};
 
-use crate::fault::{Finding, not_a_gpu};
-use crate::image::limits;
+use crate::argument;
+use crate::fault::Finding;
 use crate::source::Source;
 use crate::value::of_json;
 use crate::work::wait_for;
@@ -32,7 +32,7 @@ pub(crate) struct Verdict {
     file: String,
     /// `yes`, `partly`, `unknown` or `no`.
     verdict: &'static str,
-    /// The reason: `has no code for gfx1102: built for gfx1100`.
+    /// The reason: ``has no code for gfx1102: built for gfx1100``.
     reason: String,
 }
 
@@ -43,7 +43,7 @@ impl Verdict {
     }
 }
 
-/// The answer of `offload.match`.
+/// The answer of `match`. It is true if ``offload match`` exits with 0: all files were read, and no answer is ``unknown`` or ``no``.
 #[pyclass(frozen, module = "offload")]
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -58,13 +58,13 @@ pub(crate) struct Answer {
 
 #[pymethods]
 impl Answer {
-    /// The GPU, as the answer names it.
+    /// The target ID of the GPU.
     #[getter]
     fn gpu(&self) -> &str {
         &self.gpu
     }
 
-    /// `yes`, `partly`, `unknown` or `no`: the worst of all verdicts, at least `unknown` if files could not be read.
+    /// The worst of all verdicts, and at least ``unknown`` if files could not be read; ``no`` for a source without device code.
     #[getter]
     fn verdict(&self) -> &'static str {
         self.verdict.as_str()
@@ -89,18 +89,19 @@ impl Answer {
         self.verdicts.clone()
     }
 
-    /// The answers of `offload match --json`: one for each container, with all its images.
+    /// The answers of ``offload match --json``: one for each container, with all its images.
     #[getter]
     fn containers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         of_json(py, &Value::Array(self.containers.clone()))
     }
 
+    /// Faults of files, and doubts about the GPU: a processor that is not known is a warning, ``targets/unknown``.
     #[getter]
     fn findings(&self) -> Vec<Finding> {
         self.findings.clone()
     }
 
-    /// `True` if all files were read.
+    /// ``True`` if all files were read: nothing failed, and none is of a format that is not read.
     #[getter]
     fn ok(&self) -> bool {
         !self.findings.iter().any(|one| is_obstacle(one) || one.is_unread())
@@ -205,15 +206,18 @@ impl Reporter for Collecting<'_> {
 /// Answers the question about a source.
 fn ask(
     source: &Source,
-    gpu: Device,
+    (gpu, native): (Device, Option<Found>),
     check: bool,
     limits: &Limits,
     stop: &Stop,
 ) -> io::Result<Answer> {
     let (name, doubt) = (gpu.name(), gpu.doubt());
+    // The needs of code are in the code itself, often compressed.
+    let check = check || native.as_ref().is_some_and(Found::has_versions);
     let question = Question { gpus: vec![gpu], kinds: &[], check, is_strict: false, limits };
     let (done, messages) = report::collected(|| {
-        let inputs = matching::prepared(source.inputs());
+        native.iter().for_each(|found| report::note(&found.with_settings()));
+        let inputs = matching::prepared(source.inputs(), &question.gpus);
         let collecting = Collecting { question: Some(&question), ..Collecting::default() };
         let (looked, fails, collecting) = matching::answer(&question, &inputs, collecting)?;
         let arguments = if source.has_path() { slice::from_ref(&source.path) } else { &[] };
@@ -249,18 +253,40 @@ fn ask(
     Ok(Answer { gpu: name, verdict, verdicts: verdicts.collect(), containers, findings, is_served })
 }
 
-/// Asks which images of a source a GPU loads.
+/// Ask which images a GPU loads, and why not the others.
+///
+/// With ``native`` the versions of the driver and of ROCm on this machine count, as for ``offload match --gpu native``; a note among
+/// `Answer.findings` says what was found.
+///
+/// Example:
+///     >>> answer = offload.match("foo.whl", "RX 7600")
+///     >>> print(answer.verdict, answer.reason)
+///     no has no code for gfx1102: built for gfx1100, gfx90a
+///
+/// Args:
+///     source: A path, a URL, ``foo.whl:foo/libfoo.so`` for the member of a package, bytes, or a binary file.
+///     gpu: A target ID (``gfx90a:xnack+``, ``sm_86``), a name (``RX 7600``), a PCI ID, or ``native`` for the GPU of this machine.
+///     check: Decompress everything, and compare each image with the name of its entry.
+///     threads: The most threads; without it one for each core.
+///
+/// Raises:
+///     OSError: The source cannot be opened or read.
+///     OffloadError: Nothing in the source was understood.
+///     UrlError: A URL cannot be read.
+///     UnknownGpuError: ``gpu`` names none, or several; ``native``: no GPU is found, or several different ones.
+///     TypeError: An argument has another type; the text names it.
+///     ValueError: ``source`` is empty, or ``threads`` is 0.
 #[pyfunction]
 #[pyo3(name = "match", signature = (source, gpu, /, *, check=false, threads=None))]
 pub(crate) fn match_(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
-    gpu: &str,
+    gpu: &Bound<'_, PyAny>,
     check: bool,
-    threads: Option<u32>,
+    threads: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Answer> {
-    let gpu = suggest::gpu(gpu).map_err(|text| not_a_gpu(py, &text))?;
-    let (source, limits) = (Source::of(source)?, limits(threads)?);
+    let gpu = argument::gpu(gpu)?;
+    let (source, limits) = (Source::of("source", source)?, argument::limits(threads)?);
     let of_thread = Arc::clone(&source);
     let answer = wait_for(py, move |stop| ask(&of_thread, gpu, check, &limits, stop))?;
     let answer = answer.map_err(|error| Finding::of_io(&source.name, &error).to_exception(py))?;

@@ -13,17 +13,17 @@ use tool_kit::finding::{self, Level};
 use tool_kit::remote::is_url;
 use tool_kit::report::{self, Collected, Message};
 
-/// Something that was found in a file, which `offload explain CODE` explains.
+/// Something that was found in a file. ``offload explain CODE`` explains its code.
 #[pyclass(frozen, get_all, eq, module = "offload")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {
     /// `error`, `warning` or `note`.
     pub(crate) level: &'static str,
-    /// The code: `verify/malformed`.
+    /// The code: ``verify/malformed``.
     pub(crate) code: String,
     /// The file, or the member of a package, as messages name it.
     pub(crate) file: String,
-    /// The offset in bytes, if it is known.
+    /// The offset in the file in bytes, of the container concerned, if it is known.
     pub(crate) offset: Option<u64>,
     /// One sentence.
     pub(crate) message: String,

@@ -2,32 +2,30 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use device_select::Vendor;
 use fat_object::ImageInfo;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use target_id::OffloadKind;
+use tool_answers::kernels;
 use tool_answers::listing::Question;
 use tool_answers::row::contents;
-use tool_answers::{kernels, suggest};
-use tool_inputs::limits::Limits;
 use tool_kit::document::OfFile as RowOfFile;
 use tool_kit::output::{Name, Outputs};
-use tool_kit::parallel::Threads;
 use tool_kit::permissions::NewPermissions;
 use tool_kit::stop::Stop;
 
-use crate::fault::{Finding, not_a_gpu};
+use crate::argument;
+use crate::fault::Finding;
 use crate::look::{self, Asked, Event, Found, OfFile};
-use crate::source::{self, Source};
+use crate::source::Source;
 use crate::value::{of_json, to_python};
 use crate::work::{Events, finish, wait_for};
 
-/// A compression of device code.
+/// The compression of device code.
 #[pyclass(frozen, get_all, eq, module = "offload")]
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Compression {
@@ -47,7 +45,7 @@ impl Compression {
     }
 }
 
-/// A device image in a file.
+/// A device image: code for one target. The attributes have the names of the fields of ``offload ls --json``.
 #[pyclass(frozen, module = "offload")]
 #[derive(Debug)]
 pub(crate) struct Image {
@@ -80,41 +78,49 @@ impl Image {
 
 #[pymethods]
 impl Image {
+    /// The file, or ``foo.whl:foo/libfoo.so`` for the member of a package.
     #[getter]
     fn file(&self) -> &str {
         &self.found.file.name
     }
 
+    /// The path in the package or directory that was named; ``None`` if the source is the file itself.
     #[getter]
     fn member(&self) -> Option<&str> {
         look::place_in(&self.source.path, &self.found.file.name)
     }
 
+    /// The position among the images of the file, from 0.
     #[getter]
     fn index(&self) -> usize {
         self.info().index()
     }
 
+    /// The containers from outside in, each as ``kind:name``.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.info().path())
     }
 
+    /// The same in one text, separated by blanks.
     #[getter]
     fn place(&self) -> String {
         self.found.row.path()
     }
 
+    /// The format of the innermost container: ``bundle``, ``ccob``, ``fatbinary``.
     #[getter]
     fn container(&self) -> &'static str {
         self.info().container().as_str()
     }
 
+    /// The offload kind: ``hip``, ``hipv4``, ``cuda``, ``openmp``, ``sycl``, ``host``.
     #[getter]
     fn kind(&self) -> Option<&str> {
         self.info().target().kind().map(OffloadKind::as_str)
     }
 
+    /// ``AMD``, ``NVIDIA`` or ``Intel``, if the container shows it.
     #[getter]
     fn vendor(&self) -> Option<&'static str> {
         Vendor::of_image(self.info()).map(Vendor::as_str)
@@ -125,16 +131,19 @@ impl Image {
         self.field(py, "triple")
     }
 
+    /// The target ID: ``gfx90a:xnack+``, ``sm_90``.
     #[getter]
     fn target(&self) -> Option<&str> {
         Some(self.info().target().id()).filter(|id| !id.is_empty())
     }
 
+    /// The bundle entry ID, as stored.
     #[getter]
     fn id(&self) -> Option<&str> {
         self.info().id()
     }
 
+    /// The offset in the file in bytes; ``None`` for code in compressed data.
     #[getter]
     fn offset(&self) -> Option<u64> {
         self.info().location().file_offset()
@@ -145,16 +154,19 @@ impl Image {
         self.info().offset_in_container()
     }
 
+    /// Bytes without the compression of bundles.
     #[getter]
     fn size(&self) -> u64 {
         self.info().size()
     }
 
+    /// Bytes in the file; ``None`` for code that is compressed together with other code.
     #[getter]
     fn stored_size(&self) -> Option<u64> {
         self.info().stored_size()
     }
 
+    /// Bytes in the file, estimated where code is compressed together.
     #[getter]
     fn stored_estimate(&self) -> u64 {
         self.info().stored_estimate()
@@ -170,37 +182,52 @@ impl Image {
         })
     }
 
+    /// The format: ``elf``, ``ptx``, ``spirv``; ``None`` if it was not read (``formats=True`` reads it).
     #[getter]
     fn image_format<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.info().format())
     }
 
+    /// 64-bit XXH3 of the bytes that `extract` gives, in 16 hexadecimal digits; ``None`` without ``hash=True``.
     #[getter]
     fn hash(&self) -> Option<&str> {
         self.found.row.hash.as_deref()
     }
 
+    /// The GPUs of an archive of machine code of SYCL.
     #[getter]
     fn archive(&self) -> Option<Vec<String>> {
         self.found.row.archive.clone()
     }
 
+    /// The oldest drivers that load it; ``None`` without ``needs=True``.
     #[getter]
     fn needs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.found.row.needs)
     }
 
+    /// The number of kernels; ``None`` without ``kernels=True``, and for formats whose kernels are not read.
     #[getter]
     fn kernel_count(&self) -> Option<u64> {
         self.found.kernels
     }
 
-    /// Returns the fields of the JSON that the tool prints.
+    /// Return the row of ``offload ls --json``: the fields have the names of the attributes. Sizes and offsets are in bytes.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &RowOfFile { file: self.file(), record: &self.found.row })
     }
 
-    /// Returns the kernels, as `offload kernels --json` prints them.
+    /// Read the file again and return the kernels with their resources.
+    ///
+    /// The fields are those of ``offload kernels --json``: ``name``, ``demangled``, ``code`` (bytes), ``registers``,
+    /// ``vgpr_spills``, ``group`` (bytes), ``arguments``.
+    ///
+    /// Example:
+    ///     >>> [(kernel["name"], kernel["registers"]) for kernel in image.kernels()]
+    ///
+    /// Raises:
+    ///     OSError: The file cannot be read, or was changed.
+    ///     DamagedError: The image is malformed.
     fn kernels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let found = self.again(py, |source, file, info, (asked, stop)| {
             let (mut values, mut faults) = (Vec::new(), Vec::new());
@@ -228,12 +255,26 @@ impl Image {
         Ok(list)
     }
 
-    /// Returns the bytes, or writes them to a file.
+    /// Read the file again and return the bytes of the image, or write them to a file.
+    ///
+    /// ``offload extract`` writes the same bytes: compressed code is decompressed. A file at ``path`` appears when it is complete, and
+    /// replaces an older one.
+    ///
+    /// Example:
+    ///     >>> for image in offload.images("libfoo.so", gpu="gfx90a"):
+    ///     ...     image.extract(f"image-{image.index}.bin")
+    ///
+    /// Args:
+    ///     path: The path of the new file; without it the bytes are returned.
+    ///
+    /// Raises:
+    ///     OSError: A file cannot be read or written.
+    ///     DamagedError: The image cannot be decompressed.
     #[pyo3(signature = (path=None))]
     fn extract<'py>(
         &self,
         py: Python<'py>,
-        path: Option<PathBuf>,
+        path: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         match path {
             None => {
@@ -245,7 +286,7 @@ impl Image {
                 Ok(Some(PyBytes::new(py, &bytes)))
             }
             Some(path) => {
-                source::check(&path)?;
+                let path = argument::path("path", path)?;
                 let (source, asked) = (Arc::clone(&self.source), Arc::clone(&self.asked));
                 let found = Arc::clone(&self.found);
                 let work = move |stop: &Stop| {
@@ -314,7 +355,7 @@ fn write(
     done.map_err(|error| Finding::of_io(&path.display().to_string(), &error))
 }
 
-/// An iterator of the images of a source.
+/// Iterator of the images of a source.
 #[pyclass(frozen, module = "offload")]
 #[derive(Debug)]
 pub(crate) struct Images {
@@ -376,13 +417,13 @@ impl Images {
         }
     }
 
-    /// The findings so far.
+    /// The findings so far: all of them at the end.
     #[getter]
     fn findings(&self) -> Vec<Finding> {
         self.state().findings.clone()
     }
 
-    /// Ends the look.
+    /// End the iteration.
     fn close(&self) {
         let mut state = self.state();
         state.events = None;
@@ -390,30 +431,37 @@ impl Images {
     }
 }
 
-/// Reads the word for what becomes of errors; returns whether they are raised.
-pub(crate) fn raises(on_error: &str, other: &str) -> PyResult<bool> {
-    match on_error {
-        "raise" => Ok(true),
-        word if word == other => Ok(false),
-        word => {
-            let text = format!("on_error: expected 'raise' or '{other}', found '{word}'");
-            Err(PyValueError::new_err(text))
-        }
-    }
-}
-
-/// Returns bounds with this number of threads.
-pub(crate) fn limits(threads: Option<u32>) -> PyResult<Limits> {
-    let Some(threads) = threads else { return Ok(Limits::default()) };
-    let threads = std::num::NonZeroU32::new(threads);
-    let threads =
-        threads.ok_or_else(|| PyValueError::new_err("threads: expected at least 1, found 0"))?;
-    Ok(Limits::with_threads(Threads::of(threads)))
-}
-
-/// Returns an iterator of the images of a source.
+/// Return an iterator of the device images of a file, of the members of a package, or of all files of a directory.
+///
+/// Memory holds the images of a few files at a time. Bytes are read where they are; an open file is copied to a temporary file. A URL is
+/// read by ranges with device code; `Images.findings` says what was not read. Sizes and offsets of images are in bytes.
+///
+/// Example:
+///     >>> for image in offload.images("foo.whl", gpu="RX 7600"):
+///     ...     print(image.member, image.target, image.size)
+///
+/// Args:
+///     source: A path, a URL, ``foo.whl:foo/libfoo.so`` for the member of a package, bytes, or a binary file.
+///     gpu: Only images that this GPU loads: a target ID (``gfx90a:xnack+``, ``sm_86``), a name (``RX 7600``), a PCI ID, or
+///         ``native`` for the GPUs of this machine.
+///     hash: Hash each image.
+///     kernels: Count the kernels of each image.
+///     needs: Find the oldest drivers that load each image.
+///     formats: Decompress everything, for the formats of images.
+///     check: Decompress everything, and compare each image with the name of its entry.
+///     on_error: ``raise`` ends the iteration at the first error; ``collect`` goes on, and `Images.findings` has all.
+///     threads: The most threads; without it one for each core.
+///
+/// Raises:
+///     OSError: A file cannot be opened or read.
+///     DamagedError: A file is malformed, after its images.
+///     NotReadError: The format of the source is not read.
+///     UrlError: A URL cannot be read.
+///     UnknownGpuError: ``gpu`` names none, or is ``native`` and no GPU is found.
+///     TypeError: An argument has another type; the text names it.
+///     ValueError: ``source`` is empty, ``threads`` is 0, or ``on_error`` is another word.
 #[pyfunction]
-#[pyo3(signature = (source, /, *, gpu=None, hash=false, kernels=false, needs=false, formats=false, check=false, on_error="raise", threads=None))]
+#[pyo3(signature = (source, /, *, gpu=None, hash=false, kernels=false, needs=false, formats=false, check=false, on_error=None, threads=None), text_signature = "(source, /, *, gpu=None, hash=False, kernels=False, needs=False, formats=False, check=False, on_error='raise', threads=None)")]
 #[expect(
     clippy::too_many_arguments,
     clippy::fn_params_excessive_bools,
@@ -421,25 +469,24 @@ pub(crate) fn limits(threads: Option<u32>) -> PyResult<Limits> {
 )]
 pub(crate) fn images(
     source: &Bound<'_, PyAny>,
-    gpu: Option<&str>,
+    gpu: Option<&Bound<'_, PyAny>>,
     hash: bool,
     kernels: bool,
     needs: bool,
     formats: bool,
     check: bool,
-    on_error: &str,
-    threads: Option<u32>,
+    on_error: Option<&Bound<'_, PyAny>>,
+    threads: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Images> {
-    let raises = raises(on_error, "collect")?;
+    let raises = argument::raises(on_error, true, "collect")?;
     let mut question =
-        Question { hash, needs, check, limits: limits(threads)?, ..Question::default() };
+        Question { hash, needs, check, limits: argument::limits(threads)?, ..Question::default() };
     question.formats = formats || kernels;
     if let Some(gpu) = gpu {
-        let wanted = suggest::known(gpu).map_err(|text| not_a_gpu(source.py(), &text))?;
-        question.filter = question.filter.with_wanted([wanted]);
+        question.filter = question.filter.with_wanted(argument::wanted("gpu", gpu)?);
     }
     let asked = Arc::new(Asked { question, kernels });
-    let source = Source::of(source)?;
+    let source = Source::of("source", source)?;
     let of_thread = (Arc::clone(&source), Arc::clone(&asked));
     let events = Events::start(2, move |hand, stop| {
         let (source, asked) = of_thread;

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod answer;
+mod argument;
 mod fault;
 mod image;
 mod look;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
@@ -13,6 +13,8 @@ use tool_inputs::online::{Network, name_of_url};
 use tool_kit::opened::{Contents, Opened};
 use tool_kit::remote::is_url;
 use tool_kit::scratch;
+
+use crate::argument::unexpected;
 
 /// A file, a package or a directory.
 #[derive(Debug)]
@@ -35,6 +37,9 @@ enum Place {
     Contents(Contents),
 }
 
+/// The types of sources, in words.
+const KINDS: &str = "a path, a URL, bytes or a binary file";
+
 /// The contents of temporary files here.
 const COPY: &str = "a copy of the open file";
 
@@ -42,8 +47,8 @@ const COPY: &str = "a copy of the open file";
 const CHUNK: usize = 1 << 20;
 
 impl Source {
-    /// Returns the source that an argument is: `str`, `os.PathLike`, `bytes`, or an open binary file.
-    pub(crate) fn of(argument: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+    /// Returns the source that an argument of this name is: `str`, `os.PathLike`, `bytes`, or an open binary file.
+    pub(crate) fn of(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         if let Ok(text) = argument.cast::<PyString>() {
             let text = text.to_string_lossy();
             if is_url(Path::new(&*text)) {
@@ -59,18 +64,16 @@ impl Source {
             return Ok(Self::of_bytes(bytes.cast_into()?));
         }
         if let Ok(path) = argument.extract::<PathBuf>() {
-            return Self::of_path(path);
+            return Self::of_path(name, path);
         }
         if argument.hasattr("read")? {
-            return Self::of_file(argument);
+            return Self::of_file(name, argument);
         }
-        let kind = argument.get_type().name()?.to_string();
-        let text = format!("expected a path, a URL, bytes or a binary file, found {kind}");
-        Err(PyTypeError::new_err(text))
+        Err(unexpected(name, KINDS, argument))
     }
 
-    fn of_path(path: PathBuf) -> PyResult<Arc<Self>> {
-        check(&path)?;
+    fn of_path(argument: &str, path: PathBuf) -> PyResult<Arc<Self>> {
+        check(argument, &path)?;
         let name = path.display().to_string();
         // The tools read standard input under this name.
         let path = if path == Path::new("-") { Path::new(".").join(path) } else { path };
@@ -91,17 +94,18 @@ impl Source {
     }
 
     /// Copies an open file from its start, or from where it is if it has none.
-    fn of_file(file: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+    fn of_file(argument: &str, file: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let mut copy = scratch::file(COPY)?;
         if file.call_method0("seekable").is_ok_and(|is| is.is_truthy().unwrap_or(false)) {
             file.call_method1("seek", (0,))?;
         }
         loop {
             let piece = file.call_method1("read", (CHUNK,))?;
-            let Ok(piece) = piece.cast::<PyBytes>() else {
-                return Err(PyTypeError::new_err("expected a file that is open in binary mode"));
+            let Ok(bytes) = piece.cast::<PyBytes>() else {
+                let expected = "a file that is open in binary mode, whose read() returns bytes";
+                return Err(unexpected(argument, expected, &piece));
             };
-            match piece.as_bytes() {
+            match bytes.as_bytes() {
                 [] => break,
                 bytes => copy.write_all(bytes).map_err(|error| scratch::copying(COPY, error))?,
             }
@@ -165,12 +169,12 @@ impl Source {
     }
 }
 
-/// Fails for a text that cannot be a path.
-pub(crate) fn check(path: &Path) -> PyResult<()> {
-    let fault = match path.as_os_str().as_encoded_bytes() {
-        [] => "expected a path, found an empty text",
-        bytes if bytes.contains(&0) => "expected a path, found a text with a null byte",
+/// Fails for a text that cannot be a path. `argument` is its name.
+pub(crate) fn check(argument: &str, path: &Path) -> PyResult<()> {
+    let found = match path.as_os_str().as_encoded_bytes() {
+        [] => "an empty text",
+        bytes if bytes.contains(&0) => "a text with a null byte",
         _ => return Ok(()),
     };
-    Err(PyValueError::new_err(fault))
+    Err(PyValueError::new_err(format!("{argument}: expected a path, found {found}")))
 }

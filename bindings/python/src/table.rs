@@ -25,8 +25,8 @@ use tool_answers::row::Row;
 use tool_kit::parallel::{self, Threads};
 use tool_kit::stop::Stop;
 
+use crate::argument;
 use crate::fault::Finding;
-use crate::image::{limits, raises};
 use crate::look::{self, Asked, Event, Found};
 use crate::source::Source;
 use crate::work::{Events, Hand, PAUSE, Wait, words};
@@ -37,13 +37,13 @@ const BATCH: usize = 4096;
 /// Bytes of text after which a batch ends. A column holds 2 GiB.
 const BATCH_BYTES: usize = 64 << 20;
 
-/// The result of a look into a source.
+/// The result of a source of a scan.
 #[pyclass(frozen, get_all, module = "offload")]
 #[derive(Clone, Debug)]
 pub(crate) struct SourceResult {
     /// The source, as it was given.
     source: String,
-    /// The name of the package, of the name of a wheel.
+    /// The package, of the name of a wheel.
     package: Option<String>,
     /// Its version.
     version: Option<String>,
@@ -51,15 +51,15 @@ pub(crate) struct SourceResult {
     images: u64,
     /// Errors, warnings, notes.
     findings: Vec<Finding>,
-    /// Requests to a server.
+    /// Requests to a server; 0 for a file.
     requests: u64,
-    /// Bytes of contents that a server sent.
+    /// Bytes of contents that a server sent; 0 for a file.
     bytes_received: u64,
 }
 
 #[pymethods]
 impl SourceResult {
-    /// `True` if nothing in it failed, and no file is of a format that is not read.
+    /// ``True`` if there is no error, and no file is of a format that is not read.
     #[getter]
     fn ok(&self) -> bool {
         !self.findings.iter().any(|one| one.is_error() || one.is_unread())
@@ -81,7 +81,14 @@ struct Settings {
     raises: bool,
 }
 
-/// The images of many sources, as a stream of Arrow record batches.
+/// The images of many sources as an Arrow stream, for every library that takes one.
+///
+/// ``pyarrow.RecordBatchReader.from_stream(scan)``, ``pyarrow.table(scan)``, ``polars.DataFrame(scan)``,
+/// ``duckdb.from_arrow(...)``. Each stream starts from the first source.
+///
+/// Ctrl-C ends a stream. The library that reads it raises an exception of its own first (``polars.exceptions.ComputeError``,
+/// ``pyarrow.ArrowInvalid``) with the text ``interrupted``, because Arrow's interface passes a text only. ``KeyboardInterrupt``
+/// follows at once, also while the first one is handled: catch it around the whole ``try`` statement.
 #[pyclass(frozen, module = "offload")]
 #[derive(Debug)]
 pub(crate) struct Scan {
@@ -132,13 +139,13 @@ impl Scan {
         PyCapsule::new_with_value(py, schema, c"arrow_schema")
     }
 
-    /// The sources that the last stream is done with, in order.
+    /// The sources that the last stream is done with, in order, all of whose rows it gave. All others were not, or not wholly, read.
     #[getter]
     fn results(&self) -> Vec<SourceResult> {
         lock(&lock(&self.results)).clone()
     }
 
-    /// The errors of the last stream so far.
+    /// The errors of these sources.
     #[getter]
     fn errors(&self) -> Vec<Finding> {
         let results = self.results();
@@ -590,9 +597,33 @@ impl Rows {
     }
 }
 
-/// Returns a scan of sources.
+/// Return the images of many files, packages and directories as an Arrow stream with a row for each image.
+///
+/// Columns: ``source``, ``package``, ``version`` (of the names of wheels), ``file_sha256``, ``member``, ``container``,
+/// ``place``, ``kind``, ``vendor``, ``target``, ``format``, ``compression``, ``stored`` (bytes, estimated where code is
+/// compressed together), ``size`` (bytes), ``image_hash``, ``kernels`` (their number), ``needs`` (a list of texts),
+/// ``error``. Columns that were not asked for are null. Nothing is lost: each error, and each file of a format that is not read, is a row
+/// with ``source``, ``member`` and ``error``, and `Scan.results` has all sources that are done.
+///
+/// Example:
+///     >>> scan = offload.scan(["a.whl", "/opt/venv"], kernels=True)
+///     >>> print(polars.DataFrame(scan).group_by("target").agg(polars.col("stored").sum()))
+///
+/// Args:
+///     sources: A path, a URL, bytes or a binary file, or several of them.
+///     hash: Hash each image (``image_hash``).
+///     kernels: Count the kernels of each image.
+///     needs: Find the oldest drivers that load each image.
+///     formats: Decompress everything, for the formats of images.
+///     sha256: Hash each source that is a file (``file_sha256``): all its bytes are read. A URL is not hashed.
+///     on_error: ``row`` makes errors rows; ``raise`` ends the stream at the first one, after the rows before it.
+///     threads: Sources that are read at the same time; without it one for each core.
+///
+/// Raises:
+///     TypeError: An argument, or one of the sources, has another type; the text names it.
+///     ValueError: A path is empty, ``threads`` is 0, or ``on_error`` is another word.
 #[pyfunction]
-#[pyo3(signature = (sources, /, *, hash=false, kernels=false, needs=false, formats=false, sha256=false, on_error="row", threads=None))]
+#[pyo3(signature = (sources, /, *, hash=false, kernels=false, needs=false, formats=false, sha256=false, on_error=None, threads=None), text_signature = "(sources, /, *, hash=False, kernels=False, needs=False, formats=False, sha256=False, on_error='row', threads=None)")]
 #[expect(
     clippy::too_many_arguments,
     clippy::fn_params_excessive_bools,
@@ -605,15 +636,15 @@ pub(crate) fn scan(
     needs: bool,
     formats: bool,
     sha256: bool,
-    on_error: &str,
-    threads: Option<u32>,
+    on_error: Option<&Bound<'_, PyAny>>,
+    threads: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Scan> {
-    let raises = raises(on_error, "row")?;
+    let raises = argument::raises(on_error, false, "row")?;
     let question = Question {
         hash,
         needs,
         formats: formats || kernels,
-        limits: limits(threads)?,
+        limits: argument::limits(threads)?,
         ..Question::default()
     };
     let is_one = sources.is_instance_of::<PyString>()
@@ -623,9 +654,12 @@ pub(crate) fn scan(
         || sources.hasattr("__fspath__")?
         || sources.hasattr("read")?;
     let sources: Vec<_> = if is_one {
-        vec![Source::of(sources)?]
+        vec![Source::of("sources", sources)?]
     } else {
-        sources.try_iter()?.map(|source| Source::of(&source?)).collect::<PyResult<_>>()?
+        let expected = "a path, a URL, bytes, a binary file, or several of them";
+        let all =
+            sources.try_iter().map_err(|_| argument::unexpected("sources", expected, sources))?;
+        all.map(|source| Source::of("sources", &source?)).collect::<PyResult<_>>()?
     };
     let settings = Settings { sources, asked: Asked { question, kernels }, sha256, raises };
     Ok(Scan { settings: Arc::new(settings), results: Mutex::default() })

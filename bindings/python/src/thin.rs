@@ -8,7 +8,6 @@ use device_select::Rule;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde_json::Value;
-use tool_answers::suggest;
 use tool_edits::{FileRow, Options, Permits, Reporter, Thinning, Uneditable};
 use tool_inputs::inputs::Input;
 use tool_kit::Outcome;
@@ -16,9 +15,8 @@ use tool_kit::failure::Failure;
 use tool_kit::format::ListFormat;
 use tool_kit::report::{self, Collected, Message};
 
-use crate::fault::{Finding, not_a_gpu};
-use crate::image::limits;
-use crate::source;
+use crate::argument;
+use crate::fault::Finding;
 use crate::value::of_json;
 use crate::work::finish;
 
@@ -34,7 +32,7 @@ pub(crate) struct Report {
 
 #[pymethods]
 impl Report {
-    /// The files of `offload thin --json`: the source first, then its members.
+    /// The files of ``offload thin --json``: the source first, then its members. Sizes are in bytes.
     #[getter]
     fn files<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         of_json(py, &Value::Array(self.files.clone()))
@@ -149,7 +147,46 @@ impl Settings {
     }
 }
 
-/// Removes code for other GPUs.
+/// Returns the path of a file on the disk.
+fn of_file(name: &str, argument: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let path = argument::path(name, argument)?;
+    if path.as_os_str() == "-" {
+        let text = format!("{name}: expected the path of a file, found '-'");
+        return Err(PyValueError::new_err(text));
+    }
+    Ok(path)
+}
+
+/// Write a file without the code for other GPUs. The options are those of ``offload thin``.
+///
+/// The output appears when it is complete. Ctrl-C stops the edit: the output stays as it was, and nothing else is left. The exception comes
+/// once the edit has ended; a second Ctrl-C does not wait for that.
+///
+/// Example:
+///     >>> report = offload.thin("foo.whl", "small.whl", keep=["gfx1102"])
+///     >>> print(report.size_before, "->", report.size_after, "bytes")
+///
+/// Args:
+///     source: The path of a library, a program, a wheel or another package.
+///     output: The path of the new file, or of a directory that gets a file of the same name.
+///     keep: Keep code that these GPUs load: target IDs, names, PCI IDs, or ``native`` for the GPUs of this machine.
+///     drop: Drop code that was built for these targets.
+///     exact: Keep exact matches only; drop generic code and SPIR-V.
+///     drop_ptx: Drop PTX of fatbinaries, even if a GPU loses all its code.
+///     allow_missing: Do not fail if a GPU has no code.
+///     allow_empty: Allow containers to lose all their images.
+///     allow_unserved: Allow removing code that a GPU of ``keep`` loads.
+///     databases: Delete files of kernel databases and loose images for other GPUs.
+///     dry_run: Write nothing.
+///     threads: The most threads; without it one for each core.
+///
+/// Raises:
+///     OSError: A file cannot be read or written.
+///     RefusedError: The edit would remove too much, or the file cannot be edited.
+///     UrlError: The source is a URL: download it first.
+///     UnknownGpuError: A target is not known, or ``native`` finds no GPU.
+///     TypeError: An argument has another type; the text names it. Write bytes to a file first.
+///     ValueError: Both or none of ``keep`` and ``drop`` are given, or a path is empty.
 #[pyfunction]
 #[pyo3(signature = (source, output, /, *, keep=None, drop=None, exact=false, drop_ptx=false, allow_missing=false, allow_empty=false, allow_unserved=false, databases=false, dry_run=false, threads=None))]
 #[expect(
@@ -159,10 +196,10 @@ impl Settings {
 )]
 pub(crate) fn thin(
     py: Python<'_>,
-    source: PathBuf,
-    output: PathBuf,
-    keep: Option<Vec<String>>,
-    drop: Option<Vec<String>>,
+    source: &Bound<'_, PyAny>,
+    output: &Bound<'_, PyAny>,
+    keep: Option<&Bound<'_, PyAny>>,
+    drop: Option<&Bound<'_, PyAny>>,
     exact: bool,
     drop_ptx: bool,
     allow_missing: bool,
@@ -170,24 +207,18 @@ pub(crate) fn thin(
     allow_unserved: bool,
     databases: bool,
     dry_run: bool,
-    threads: Option<u32>,
+    threads: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
-    let wanted = |typed: Vec<String>| {
-        let all = typed.iter().map(|one| suggest::known(one));
-        all.collect::<Result<Vec<_>, _>>().map_err(|text| not_a_gpu(py, &text))
+    let wanted = |name, list: Option<&Bound<'_, PyAny>>| {
+        list.map_or_else(|| Ok(Vec::new()), |list| argument::all_wanted(name, list))
     };
-    let rule = match (keep, drop) {
-        (Some(keep), None) if !keep.is_empty() => {
-            Rule::keep(wanted(keep)?).with_exact(exact).with_drop_ptx(drop_ptx)
-        }
-        (None, Some(drop)) if !drop.is_empty() => Rule::drop(wanted(drop)?),
+    let (keep, drop) = (wanted("keep", keep)?, wanted("drop", drop)?);
+    let rule = match (keep.is_empty(), drop.is_empty()) {
+        (false, true) => Rule::keep(keep).with_exact(exact).with_drop_ptx(drop_ptx),
+        (true, false) => Rule::drop(drop),
         _ => return Err(PyValueError::new_err("expected one of keep and drop, a list of GPUs")),
     };
-    source::check(&source)?;
-    source::check(&output)?;
-    if [&source, &output].iter().any(|path| path.as_os_str() == "-") {
-        return Err(PyValueError::new_err("expected the path of a file, found '-'"));
-    }
+    let (source, output) = (of_file("source", source)?, of_file("output", output)?);
     let permits = Permits {
         is_environment: false,
         missing: allow_missing,
@@ -196,8 +227,11 @@ pub(crate) fn thin(
         databases,
         uneditable: Uneditable::default(),
     };
-    let options =
-        Options::strict(Some(output.clone()), (dry_run, ListFormat::default()), &limits(threads)?);
+    let options = Options::strict(
+        Some(output.clone()),
+        (dry_run, ListFormat::default()),
+        &argument::limits(threads)?,
+    );
     let settings = Settings { source, output, rule, permits, options };
     finish(py, move |_| settings.run())?.map_err(|finding| finding.to_exception(py))
 }

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import DATA, broken, run_json, saved, status, unread, zipped
@@ -30,7 +31,7 @@ def test_answers_about_packages(hip: Path, tmp_path: Path) -> None:
     assert offload.match(wheel.read_bytes(), "gfx1100").verdicts[0].file == "<bytes>"
     empty = zipped(tmp_path / "bar-1.0-py3-none-any.whl", {"bar/a.txt": b"text"})
     nothing = offload.match(empty, "gfx1100")
-    assert nothing.verdict == "no" and nothing.reason == "no code for these GPUs in 1 member"
+    assert nothing.verdict == "no" and nothing.reason == "no code for gfx1100 in 1 member"
 
 
 def test_container_images_are_sets_of_files(hip: Path, tmp_path: Path) -> None:
@@ -117,6 +118,69 @@ def test_questions_that_have_no_answer(hip: Path, tmp_path: Path) -> None:
     junk.write_bytes(b"\x01\x02junk" * 100)
     with pytest.raises(offload.NotReadError):
         offload.match(junk, "gfx1100")
+
+
+def machine(root: Path, versions: list[int]) -> str:
+    """Makes the files by which Linux shows GPUs of AMD, and returns the name of the machine."""
+    for number, version in enumerate(versions):
+        node = root / "sys/class/kfd/kfd/topology/nodes" / str(number + 1)
+        node.mkdir(parents=True)
+        (node / "properties").write_text(f"gfx_target_version {version}\n")
+    return f"native={root}"
+
+
+def test_native_is_the_gpu_of_a_machine_as_for_the_tool(hip: Path, tmp_path: Path) -> None:
+    native = machine(tmp_path / "one", [110000])
+    version = tmp_path / "one/opt/rocm/.info/version"
+    version.parent.mkdir(parents=True)
+    version.write_text("6.3.0\n")
+    answer, told = offload.match(hip, native), run_json("match", "--gpu", native, str(hip))
+    assert answer.containers == told["answers"] and answer.gpu == "gfx1100"
+    (note,) = [one for one in answer.findings if one.level == "note"]
+    assert note.message.startswith(f"{native} is gfx1100 (") and "rocm 6.3" in note.message
+    assert [image.target for image in offload.images(hip, gpu=native)] == ["gfx1100"]
+    report = offload.thin(hip, tmp_path / "small.o", keep=[native])
+    assert report.size_after < report.size_before
+    two = machine(tmp_path / "two", [90010, 110000])
+    with pytest.raises(offload.UnknownGpuError, match="gfx90a .*gfx1100 .*: expected one GPU"):
+        offload.match(hip, two)
+    listed = run_json("ls", "--target", two, str(hip))["images"]
+    assert [image.to_dict() for image in offload.images(hip, gpu=two)] == listed and "gfx1100" in [one["target"] for one in listed]
+    none = tmp_path / "none"
+    none.mkdir()
+    for ask in (
+        lambda: offload.match(hip, f"native={none}"),
+        lambda: offload.images(hip, gpu=f"native={none}"),
+        lambda: offload.thin(hip, tmp_path / "x.o", keep=[f"native={none}"]),
+    ):
+        with pytest.raises(offload.UnknownGpuError, match="no GPU found in .*type its target ID"):
+            ask()
+
+
+def test_types_of_arguments_are_named(hip: Path, tmp_path: Path) -> None:
+    module: Any = offload
+    new = tmp_path / "new.o"
+    for ask, words in (
+        (lambda: module.match(hip, 90), "gpu: expected a text such as 'gfx90a', .*, found int"),
+        (lambda: module.match(hip, None), "gpu: expected a text .*, found NoneType"),
+        (lambda: module.match(3, "gfx90a"), "source: expected a path, a URL, bytes or a binary file, found int"),
+        (lambda: module.match(hip, "gfx90a", threads="2"), "threads: expected a number, found str"),
+        (lambda: module.images(hip, gpu=["gfx90a"]), "gpu: expected a text .*, found list"),
+        (lambda: module.images(hip, on_error=1), "on_error: expected 'raise' or 'collect', found int"),
+        (lambda: module.thin(hip.read_bytes(), new, keep=["gfx1100"]), "source: expected the path of a file, found bytes"),
+        (lambda: module.thin(hip, 3, keep=["gfx1100"]), "output: expected the path of a file, found int"),
+        (lambda: module.thin(hip, new, keep="gfx1100"), r"keep: expected a list of GPUs, such as \['gfx90a'\], found str"),
+        (lambda: module.thin(hip, new, keep=3), "keep: expected a list of GPUs, .*, found int"),
+        (lambda: module.thin(hip, new, drop=[3]), "drop: expected a text .*, found int"),
+        (lambda: module.scan(3), "sources: expected a path, .* or several of them, found int"),
+        (lambda: module.scan([3]), "sources: expected a path, a URL, bytes or a binary file, found int"),
+        (lambda: next(offload.images(hip)).extract(module), "path: expected the path of a file, found module"),
+    ):
+        with pytest.raises(TypeError, match=f"^{words}$"):
+            ask()
+    for threads in (0, -1, 1 << 40):
+        with pytest.raises(ValueError, match=f"threads: expected at least 1, found {threads}"):
+            offload.match(hip, "gfx1100", threads=threads)
 
 
 def test_thin(hip: Path, tmp_path: Path) -> None:

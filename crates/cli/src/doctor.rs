@@ -194,8 +194,10 @@ fn look(
             variant.add(name, code);
         }
     });
-    if faults.is_partial {
-        set.add_unread(distribution.name());
+    match (faults.is_partial, faults.tree.is_empty() && faults.files.is_empty()) {
+        (true, true) => set.add_unread(distribution.name()),
+        (true, false) => set.add_failed(distribution.name()),
+        (false, _) => {}
     }
     let files = faults.files.iter().map(Complaint::message);
     let found = variant.map_or_else(Vec::new, InstalledVariant::judge);

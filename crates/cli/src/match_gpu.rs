@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let style = if args.format.has_notes() { Style::Text } else { Style::Quiet };
     suggest::explain(&args.gpus, args.format.has_notes());
     let printer = Printer::new(&question, style, &mut document);
-    let inputs = matching::prepared(Inputs::find_online(&args.files, args.network));
+    let inputs = matching::prepared(Inputs::find_online(&args.files, args.network), &question.gpus);
     let (looked, fails, printer) = matching::answer(&question, &inputs, printer)?;
     printer.end()?;
     let mut has_errors = false;

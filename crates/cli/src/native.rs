@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use device_select::{Device, Machine, Software};
+use device_select::Device;
 
 use tool_inputs::native::{NATIVE, Root};
 
@@ -71,29 +71,19 @@ pub(crate) fn expand(arguments: impl IntoIterator<Item = OsString>) -> Result<Ex
                 ids.push(word.to_owned());
                 continue;
             };
-            let gpus = machine.gpus()?;
-            let mut note = gpus.described(word);
-            for (software, version, file) in gpus.installed(&machine) {
-                let name = if software == Software::Driver { "driver" } else { "rocm" };
-                let option = format!("--{name}");
-                if is_match && !has(&option) {
-                    note.push_str(&format!("; {name} {version} ({file})"));
-                    expanded.arguments.push(format!("{option}={version}").into());
-                }
-            }
-            for (name, how) in
-                [("CUDA_FORCE_PTX_JIT", "force"), ("CUDA_DISABLE_PTX_JIT", "disable")]
-            {
-                let is_set = || machine.variable(name).is_some_and(|value| value == "1");
-                if is_match && !has("--ptx-jit") && is_set() {
-                    note.push_str(&format!("; {name}=1"));
-                    expanded.arguments.push(format!("--ptx-jit={how}").into());
+            let found = machine.found(word)?;
+            let mut note = found.described;
+            for setting in &found.settings {
+                let (option, value) = setting.option();
+                if is_match && !has(option) {
+                    note.push_str(&format!("; {setting}"));
+                    expanded.arguments.push(format!("{option}={value}").into());
                 }
             }
             expanded.note = Some(note);
-            for gpu in gpus.all() {
-                if !ids.iter().any(|id| id == gpu.id()) {
-                    ids.push(gpu.id().to_owned());
+            for id in found.ids {
+                if !ids.contains(&id) {
+                    ids.push(id);
                 }
             }
         }

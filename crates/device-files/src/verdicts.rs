@@ -146,7 +146,7 @@ impl Verdicts {
     fn of_set(&self, image: Option<usize>, is_partial: bool) -> impl Iterator<Item = Verdict> {
         let mut set = FileSet::new(self.gpus.iter().cloned()).with_package("package");
         if is_partial {
-            set.add_unread("package");
+            set.add_failed("package");
         }
         for (file, answers) in self.files.iter().zip(&self.answers) {
             let gpus = self.gpus.iter().zip(answers).enumerate();

@@ -209,7 +209,7 @@ impl Selection {
     /// Returns whether the file runs on the device, judged by its units.
     #[must_use]
     pub fn support(&self) -> Support {
-        if self.is_partial { self.support.of_part() } else { self.support }
+        if self.is_partial { self.support.of_whole() } else { self.support }
     }
 
     /// Returns the answer by the units that were read.

@@ -186,8 +186,9 @@ pub struct FileSet {
     questions: Vec<Question>,
     /// Their positions.
     by_name: HashMap<String, usize>,
-    /// The names of the questions of files that were not read. In a package one file is enough for all questions.
-    unread: HashSet<String>,
+    /// The names of the questions of files that were not read, and whether that failed. In a package one file is enough for all
+    /// questions.
+    unread: HashMap<String, bool>,
 }
 
 impl FileSet {
@@ -203,7 +204,7 @@ impl FileSet {
             devices,
             questions: Vec::new(),
             by_name: HashMap::new(),
-            unread: HashSet::new(),
+            unread: HashMap::new(),
         }
     }
 
@@ -320,7 +321,23 @@ impl FileSet {
     /// # Ok::<(), device_select::NotADevice>(())
     /// ```
     pub fn add_unread(&mut self, path: &str) {
-        self.unread.insert(Self::question_of(self.path_in(path)).1);
+        self.unread.entry(Self::question_of(self.path_in(path)).1).or_default();
+    }
+
+    /// Adds a file that could not be read, as [`add_unread`](Self::add_unread) does. The words of each answer say so, of
+    /// [`Yes`](Support::Yes), too: they count the files that were read.
+    pub fn add_failed(&mut self, path: &str) {
+        self.unread.insert(Self::question_of(self.path_in(path)).1, true);
+    }
+
+    /// Returns whether reading something of the package failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.unread.values().any(|has_failed| *has_failed)
+    }
+
+    /// Returns whether reading a file of a question failed.
+    pub(crate) fn has_failed_in(&self, question: &Question) -> bool {
+        self.unread.get(&question.name).is_some_and(|has_failed| *has_failed)
     }
 
     /// Returns whether something was not read.
@@ -331,8 +348,8 @@ impl FileSet {
     /// Returns the answer to a question for a device, by its number; `None` if there is nothing for its vendor.
     pub(crate) fn support_in(&self, question: &Question, device: usize) -> Option<Support> {
         let support = question.support(device)?;
-        let is_partial = self.unread.contains(&question.name);
-        Some(if is_partial { support.of_part() } else { support })
+        let is_partial = self.unread.contains_key(&question.name);
+        Some(if is_partial { support.of_whole() } else { support })
     }
 
     /// Returns the path of a file without the package.
@@ -370,7 +387,7 @@ impl FileSet {
     #[must_use]
     pub fn support(&self, device: usize) -> Option<Support> {
         let support = self.support_of_read(device)?;
-        Some(if self.is_partial() { support.of_part() } else { support })
+        Some(if self.is_partial() { support.of_whole() } else { support })
     }
 
     /// Returns the answer for a device by the files that were read.

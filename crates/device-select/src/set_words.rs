@@ -36,7 +36,7 @@ impl FileSet {
         let questions: Vec<&Question> = self.questions().iter().collect();
         let asked = About { gpu: device, name, questions: about(&questions, device, |_| true) };
         let conclusion = Conclusion::new(asked.tone(support), asked.words(support));
-        let is_whole = self.support(device) == Some(support);
+        let is_whole = self.support(device) == Some(support) && !self.has_failed();
         Some(if is_whole { conclusion } else { conclusion.of_part() })
     }
 
@@ -56,7 +56,8 @@ impl FileSet {
             devices().filter_map(move |(n, gpu)| {
                 let (support, conclusion) =
                     self.support_in(question, n).zip(question.conclusion(n, &gpu.name()))?;
-                let is_whole = question.support(n) == Some(support);
+                let is_whole =
+                    question.support(n) == Some(support) && !self.has_failed_in(question);
                 let conclusion = if is_whole { conclusion } else { conclusion.of_part() };
                 Some(SetAnswer { name: question.name(), gpu, support, conclusion })
             })
@@ -108,7 +109,7 @@ impl FileSet {
                         "has code for {name} in {serving} of {files} files; each file of {databases} is for one GPU"
                     )
                 };
-                (VerdictKind::Serves, why)
+                (VerdictKind::Serves, if self.has_failed() { of_part(&why) } else { why })
             }
             Some((Support::Partly, words)) => (VerdictKind::Partly, words.text),
             Some((Support::Unknown, words)) if self.is_partial() => {

@@ -34,7 +34,7 @@ impl Support {
 
     /// Returns the answer about the whole, by the answer about the part that was read: code that was not found there may be in the
     /// rest.
-    pub(crate) fn of_part(self) -> Self {
+    pub(crate) fn of_whole(self) -> Self {
         self.min(Support::Unknown)
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use device_select::{Device, FileSet, PackAnswer, Runtime, Selection, Support, Vendor};
+use device_select::{Device, FileSet, PackAnswer, Runtime, Selection, Support, Vendor, few};
 use fat_object::{FileFormat, Summary};
 use kpack::Toc;
 
@@ -23,12 +23,14 @@ use tool_kit::finding::Finding;
 use tool_kit::looked::{Looked, Seen};
 use tool_kit::report;
 
-/// The words for the code that a question seeks.
-pub const SOUGHT: &str = "code for these GPUs";
+/// Returns the words for the code that a question about GPUs seeks: `code for gfx1100, sm_90`.
+pub fn sought(gpus: &[Device]) -> String {
+    format!("code for {}", few(gpus.iter().map(Device::name)))
+}
 
-/// Prepares inputs for a question: container images are sets of files.
-pub fn prepared(inputs: Inputs) -> Inputs {
-    inputs.merging().seeking(SOUGHT)
+/// Prepares inputs for a question about GPUs: container images are sets of files.
+pub fn prepared(inputs: Inputs, gpus: &[Device]) -> Inputs {
+    inputs.merging().seeking(sought(gpus))
 }
 
 /// Answers a question about [prepared](prepared()) inputs. Returns the look, whether an answer is one for exit status 1, and who took
@@ -105,8 +107,8 @@ pub enum Read {
     Passed,
     /// Such a library in a package.
     Member(Arc<Host>),
-    /// Such a library on a server.
-    Online(Arc<Host>),
+    /// Such a library on a server, or of a program.
+    OffDisk(Arc<Host>),
     /// A kernel pack in a package.
     Pack(Box<PackFile>),
 }
@@ -127,7 +129,7 @@ impl Read {
                 Read::File(None, vec![Complaint::error(file.name(), "verify/kernel-packs", text)])
             }
             Ok(Some(host)) if file.is_in_package() => Read::Member(host),
-            Ok(Some(host)) if file.is_online() => Read::Online(host),
+            Ok(Some(host)) if file.is_off_disk() => Read::OffDisk(host),
             Ok(Some(host)) => {
                 let gpus = question.gpus.iter();
                 let gpus = gpus.filter(|gpu| file.is_named() || gpu.vendor() == Vendor::Amd);
@@ -136,8 +138,7 @@ impl Read {
             }
             Ok(None) => {
                 let (found, mut complaints) = File::of(question, file, walked(file));
-                let is_pack =
-                    |found: &File| found.is_pack_in(file) || found.is_pack_on_server(file);
+                let is_pack = |found: &File| found.is_pack_in(file) || found.is_pack_off_disk(file);
                 let table = found.as_ref().filter(|found| is_pack(found));
                 let table = match table.map(|_| file.pack_table(question.limits.max_input)) {
                     Some(Err(error)) => {
@@ -149,7 +150,7 @@ impl Read {
                     None => None,
                 };
                 match found {
-                    Some(found) if file.is_online() => {
+                    Some(found) if file.is_off_disk() => {
                         Read::File(Some(File { pack: table, ..found }), complaints)
                     }
                     Some(found) if found.is_pack_in(file) => match table {
@@ -174,7 +175,7 @@ pub struct File {
     pub read: FileUnits,
     /// One for each GPU of the question.
     pub answers: Vec<Selection>,
-    /// The table of a kernel pack on a server, with its place.
+    /// The table of a kernel pack on a server, or of a program, with its place.
     pack: Option<(PathBuf, Arc<Toc>)>,
 }
 
@@ -240,10 +241,10 @@ impl File {
         is_pack && input.is_in_package() && !input.is_named() && !self.is_damaged()
     }
 
-    /// Returns whether it is a kernel pack on a server, and in order.
-    fn is_pack_on_server(&self, input: &Input) -> bool {
+    /// Returns whether it is a kernel pack on a server, or of a program, and in order.
+    fn is_pack_off_disk(&self, input: &Input) -> bool {
         let is_pack = self.read.summary.format == FileFormat::Kpack;
-        is_pack && input.is_online() && !self.is_damaged()
+        is_pack && input.is_off_disk() && !self.is_damaged()
     }
 
     /// Returns whether something is wrong with its containers.

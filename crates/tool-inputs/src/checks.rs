@@ -519,7 +519,9 @@ fn report_package(
         0 => String::new(),
         n => format!(", {n} with the recorded hash"),
     };
-    sink.ok(name, &format!("{}, {members}{recorded}", verified.kind))?;
+    let kind = verified.kind.to_string();
+    let kind = if file.is_verified_image() { "container image" } else { &kind };
+    sink.ok(name, &format!("{kind}, {members}{recorded}"))?;
     sink.names.started(name);
     // Its members tell if it holds device code.
     Ok(Seen::Nothing)

@@ -40,7 +40,7 @@ pub struct Inputs {
     /// The number of directories that cannot be read.
     faults: usize,
     /// The text for what is looked for in directories.
-    sought: &'static str,
+    sought: String,
     /// `true` if packages are compared with their checksums and records, too.
     verifies: bool,
     /// `true` if files that no container sees are left out.
@@ -112,7 +112,7 @@ impl Inputs {
             files: Vec::new(),
             directories: Vec::new(),
             faults: 0,
-            sought: "device code",
+            sought: "device code".to_owned(),
             verifies: false,
             merges: false,
             variants: Mutex::default(),
@@ -166,7 +166,7 @@ impl Inputs {
     }
 
     /// Sets the words for what is looked for in directories: a note says that it is not there.
-    pub fn seeking(self, sought: &'static str) -> Self {
+    pub fn seeking(self, sought: String) -> Self {
         Inputs { sought, ..self }
     }
 
@@ -325,7 +325,7 @@ impl Inputs {
         let (verifies, merges, merged) = (self.verifies, self.merges, None);
         let variants = &self.variants;
         let scope = Scope { limits, budget: &budget, keep, verifies, merges, merged, variants };
-        let mut looked = Looked::new(self.sought, "device code", self.directories.len());
+        let mut looked = Looked::new(self.sought.clone(), "device code", self.directories.len());
         if self.faults > 0 {
             looked.set_faulty();
         }
@@ -338,7 +338,7 @@ impl Inputs {
                     }
                     Err(Missed { name, reason, is_apart }) => {
                         if !is_apart {
-                            file.partial.set();
+                            file.partial.fail();
                         }
                         looked.fail(&file.name, (name, reason), tally);
                     }

@@ -1,13 +1,17 @@
 //! The GPUs of this machine, as its kernel shows them, and the versions of its drivers.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::str::FromStr;
 
-use device_select::{Gpus, Machine, NoGpu, NotAVersion, Software, Version, version_of};
+use device_select::{
+    Device, Gpus, Machine, NoGpu, NotADevice, NotAVersion, PtxJit, Software, Version, each_once,
+    version_of,
+};
 
 use tool_kit::opened::open_regular;
 use tool_kit::report;
@@ -65,8 +69,109 @@ impl Root {
         })
     }
 
+    /// Returns the GPUs as programs see them, and what decides there which code they load. `word` is the name of the machine.
+    ///
+    /// # Errors
+    ///
+    /// As [`gpus`](Self::gpus).
+    pub fn found(&self, word: &str) -> Result<Found, String> {
+        let gpus = self.gpus()?;
+        let installed = gpus.installed(self).into_iter();
+        let installed =
+            installed.map(|(software, version, file)| Setting::Installed(software, version, file));
+        let is_set = |(variable, _): &(&str, PtxJit)| {
+            self.variable(variable).is_some_and(|value| value == "1")
+        };
+        let ptx_jit = PTX_JIT.into_iter().filter(is_set);
+        Ok(Found {
+            ids: each_once(gpus.all().iter().map(|gpu| gpu.id().to_owned())),
+            described: gpus.described(word),
+            settings: installed
+                .chain(ptx_jit.map(|(variable, how)| Setting::PtxJit(variable, how)))
+                .collect(),
+        })
+    }
+
     fn is_this(&self) -> bool {
         self.0 == Path::new("/")
+    }
+}
+
+/// The variables that set how CUDA's driver compiles PTX. The last one counts.
+const PTX_JIT: [(&str, PtxJit); 2] =
+    [("CUDA_FORCE_PTX_JIT", PtxJit::Forced), ("CUDA_DISABLE_PTX_JIT", PtxJit::Disabled)];
+
+/// The GPUs of a machine, and what decides there which code they load.
+#[derive(Debug)]
+pub struct Found {
+    /// Their target IDs, each once.
+    pub ids: Vec<String>,
+    /// The text that says which they are, and why.
+    pub described: String,
+    /// The software and the settings.
+    pub settings: Vec<Setting>,
+}
+
+impl Found {
+    /// Returns the GPUs with the software and the settings of the machine, as `match` asks about them.
+    ///
+    /// # Errors
+    ///
+    /// An ID is of no known form.
+    pub fn devices(&self) -> Result<Vec<Device>, NotADevice> {
+        let with = |device: Device, setting: &Setting| match setting {
+            Setting::Installed(software, version, _) => device.with_installed(*software, *version),
+            Setting::PtxJit(_, how) => device.with_ptx_jit(*how),
+        };
+        let device = |id: &String| Ok(self.settings.iter().fold(Device::parse(id)?, with));
+        self.ids.iter().map(device).collect()
+    }
+
+    /// Returns whether the version of some software is known.
+    pub fn has_versions(&self) -> bool {
+        self.settings.iter().any(|setting| matches!(setting, Setting::Installed(..)))
+    }
+
+    /// Returns the text about the GPUs, the software and the settings.
+    pub fn with_settings(&self) -> String {
+        let settings = self.settings.iter().map(|setting| format!("; {setting}"));
+        settings.fold(self.described.clone(), |text, setting| text + &setting)
+    }
+}
+
+/// Something on a machine that decides which code its GPUs load.
+#[derive(Debug)]
+pub enum Setting {
+    /// A version of software, and the file that tells it.
+    Installed(Software, Version, String),
+    /// A variable that is 1, and its effect on PTX.
+    PtxJit(&'static str, PtxJit),
+}
+
+impl Setting {
+    /// Returns the option of `match` that sets the same, and its value.
+    pub fn option(&self) -> (&'static str, String) {
+        match self {
+            Setting::Installed(Software::Driver, version, _) => ("--driver", version.to_string()),
+            Setting::Installed(Software::Rocm, version, _) => ("--rocm", version.to_string()),
+            Setting::PtxJit(_, PtxJit::Forced) => ("--ptx-jit", "force".to_owned()),
+            Setting::PtxJit(..) => ("--ptx-jit", "disable".to_owned()),
+        }
+    }
+}
+
+/// `driver 550.54.14 (/sys/module/nvidia/version)`, `CUDA_FORCE_PTX_JIT=1`.
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Installed(Software::Driver, version, file) => {
+                write!(f, "driver {version} ({file})")
+            }
+            Setting::Installed(Software::Rocm, version, file) => {
+                write!(f, "rocm {version} ({file})")
+            }
+            Setting::PtxJit(variable, _) => write!(f, "{variable}=1"),
+        }
     }
 }
 

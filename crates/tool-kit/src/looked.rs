@@ -8,17 +8,34 @@ use crate::{Outcome, report, style};
 
 /// The mark that a part of a file or a package was not read, and may hold what is looked for. Copies are one mark.
 #[derive(Clone, Debug, Default)]
-pub struct Partial(Arc<AtomicBool>);
+pub struct Partial(Arc<Marks>);
+
+#[derive(Debug, Default)]
+struct Marks {
+    is_set: AtomicBool,
+    has_failed: AtomicBool,
+}
 
 impl Partial {
     /// Sets the mark.
     pub fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.0.is_set.store(true, Ordering::Relaxed);
+    }
+
+    /// Sets the mark because reading failed.
+    pub fn fail(&self) {
+        self.set();
+        self.0.has_failed.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether it is set.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_set.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether reading failed.
+    pub fn has_failed(&self) -> bool {
+        self.0.has_failed.load(Ordering::Relaxed)
     }
 }
 
@@ -68,7 +85,7 @@ impl Tally {
 #[derive(Debug)]
 pub struct Looked {
     outcome: Outcome,
-    sought: &'static str,
+    sought: String,
     hidden: &'static str,
     directories: Vec<Tally>,
     /// Texts about the directories and packages in which nothing was seen.
@@ -84,7 +101,7 @@ pub struct Looked {
 
 impl Looked {
     /// Starts a look for `sought` with this number of directories. Files that are not read may hold `hidden`.
-    pub fn new(sought: &'static str, hidden: &'static str, directories: usize) -> Self {
+    pub fn new(sought: String, hidden: &'static str, directories: usize) -> Self {
         let directories = vec![Tally::default(); directories];
         let (empty, unread, outcome) = (Vec::new(), Vec::new(), Outcome::Clean);
         let (files, findings) = (Vec::new(), Vec::new());
@@ -175,7 +192,7 @@ impl Looked {
         self.is_partial |= tally.is_partial;
         if let Some((name, members)) = named.zip(members).filter(|_| !tally.is_seen) {
             let members = style::count(members, "member");
-            self.empty.push(tally.nothing(&name, self.sought, &members));
+            self.empty.push(tally.nothing(&name, &self.sought, &members));
         }
         if let Some(directory) = directory.and_then(|at| self.directories.get_mut(at)) {
             directory.is_seen |= tally.is_seen;
@@ -187,7 +204,7 @@ impl Looked {
     /// Ends a directory with this number of files.
     pub fn end_directory(&mut self, directory: usize, name: &str, files: usize) {
         if let Some(tally) = self.directories.get(directory).filter(|tally| !tally.is_seen) {
-            self.empty.push(tally.nothing(name, self.sought, &style::files(files)));
+            self.empty.push(tally.nothing(name, &self.sought, &style::files(files)));
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::OnceLock;
 
@@ -36,6 +37,34 @@ impl fmt::Display for NotPublic {
 }
 
 impl StdError for NotPublic {}
+
+/// The error about a host whose name was not resolved, with the reason of the system.
+#[derive(Debug)]
+pub(crate) struct NotResolved(String);
+
+impl NotResolved {
+    /// Puts it in the place of an error of the resolver.
+    fn of(error: Error) -> Error {
+        let Error::Io(error) = error else { return error };
+        let text = error.to_string();
+        // The standard library's words on Unix.
+        let why = text.strip_prefix("failed to lookup address information: ").unwrap_or(&text);
+        Error::Io(io::Error::new(error.kind(), NotResolved(why.to_owned())))
+    }
+
+    /// Returns whether an error is one.
+    pub(crate) fn is(error: &io::Error) -> bool {
+        error.get_ref().is_some_and(|inner| inner.is::<Self>())
+    }
+}
+
+impl fmt::Display for NotResolved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "host not found: {}", self.0)
+    }
+}
+
+impl StdError for NotResolved {}
 
 impl Guard {
     /// Creates the guard for a URL that the user typed.
@@ -80,7 +109,8 @@ impl Resolver for Guarded {
         config: &Config,
         timeout: NextTimeout,
     ) -> Result<ResolvedSocketAddrs, Error> {
-        let addresses = DefaultResolver::default().resolve(uri, config, timeout)?;
+        let addresses = DefaultResolver::default().resolve(uri, config, timeout);
+        let addresses = addresses.map_err(NotResolved::of)?;
         // The proxy is the user's.
         let is_proxy =
             config.proxy().is_some_and(|proxy| proxy.uri().authority() == uri.authority());

@@ -19,7 +19,7 @@ use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Body, BodyReader, Error, Proxy, ProxyProtocol};
 
 use crate::answer::Answer;
-use crate::guard::{Guard, Guarded};
+use crate::guard::{Guard, Guarded, NotResolved};
 use crate::limits::Limits;
 use crate::url::{Url, has_sound_port};
 
@@ -36,6 +36,8 @@ const CERTIFICATES: u64 = 16 << 20;
 #[derive(Debug)]
 pub(crate) struct Session {
     agent: Agent,
+    /// The variable with the URL of the proxy.
+    proxy: Option<&'static str>,
     guard: Arc<Guard>,
     limits: Limits,
     started: Instant,
@@ -79,7 +81,7 @@ impl From<Fault> for io::Error {
 impl Session {
     /// Creates the session of a URL that the user typed.
     pub(crate) fn new(typed: &Url, limits: &Limits) -> io::Result<Self> {
-        check_proxies(&|name| std::env::var_os(name)).map_err(io::Error::other)?;
+        let proxy = proxy_variable(&|name| std::env::var_os(name)).map_err(io::Error::other)?;
         let wait = Some(limits.wait);
         let mut tls = TlsConfig::builder();
         if let Some(path) = std::env::var_os("SSL_CERT_FILE").filter(|path| !path.is_empty()) {
@@ -117,6 +119,7 @@ impl Session {
         let resolver = Guarded(Arc::clone(&guard));
         Ok(Session {
             agent: Agent::with_parts(config, DefaultConnector::default(), resolver),
+            proxy,
             guard,
             limits: *limits,
             started: Instant::now(),
@@ -155,7 +158,8 @@ impl Session {
                 // Trailers and the extensions of chunks have no other limit.
                 .timeout_global(Some(self.limits.time.saturating_sub(self.started.elapsed())))
                 .build();
-            let response = request.call().map_err(|error| self.fault(&error).at(&place, asked))?;
+            let response =
+                request.call().map_err(|error| self.no_answer(&error, &place).at(&place, asked))?;
             if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
                 return Ok((place, response));
             }
@@ -199,6 +203,23 @@ impl Session {
         Fault::last(format!("exceeds the limit of {limit} seconds"))
     }
 
+    /// Returns the fault of a request that got no answer. It names the proxy: names are looked up and connections made for that alone.
+    fn no_answer(&self, error: &Error, place: &Url) -> Fault {
+        let fault = self.fault(error);
+        let proxy = self.agent.config().proxy().filter(|proxy| !proxy.is_no_proxy(place.uri()));
+        let (Some(variable), Some(proxy)) = (self.proxy, proxy) else { return fault };
+        if matches!(error, Error::Timeout(ureq::Timeout::Global)) {
+            return fault;
+        }
+        let before = if is_of_connection(error) { "" } else { "through the " };
+        // Its URL may have a password.
+        let (host, port) = (proxy.host(), proxy.port());
+        Fault {
+            text: format!("{before}proxy {host}:{port} of {variable}: {}", fault.text),
+            ..fault
+        }
+    }
+
     fn fault(&self, error: &Error) -> Fault {
         match error {
             Error::Timeout(ureq::Timeout::Global) => self.over_time(),
@@ -208,9 +229,29 @@ impl Session {
             Error::HostNotFound => Fault::last("host not found"),
             Error::ConnectionFailed => Fault::again("connection failed"),
             Error::Io(error) => Fault::again(plain(error)),
+            Error::ConnectProxyFailed(why) => Fault::last(why.as_str()),
             Error::Other(error) => Fault::last(error.to_string()),
             error => Fault::last(error.to_string()),
         }
+    }
+}
+
+/// Returns whether no connection was made.
+fn is_of_connection(error: &Error) -> bool {
+    use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    match error {
+        Error::HostNotFound | Error::ConnectionFailed | Error::ConnectProxyFailed(_) => true,
+        Error::Timeout(phase) => {
+            matches!(phase, ureq::Timeout::Resolve | ureq::Timeout::Connect)
+        }
+        Error::Io(error) => {
+            NotResolved::is(error)
+                || matches!(
+                    error.kind(),
+                    AddrNotAvailable | ConnectionRefused | HostUnreachable | NetworkUnreachable
+                )
+        }
+        _ => false,
     }
 }
 
@@ -266,13 +307,16 @@ pub(crate) fn answer(response: &Response<Body>) -> Result<Answer<'_>, String> {
     })
 }
 
-/// The variables with the URLs of proxies.
+/// The variables with the URLs of proxies, in the order in which `ureq` asks them.
 const PROXIES: [&str; 6] =
     ["ALL_PROXY", "all_proxy", "HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"];
 
-/// Fails for a variable that is set and has no URL of a proxy: without the proxy, requests would go another way. The text does not have
-/// the value, which may be a secret.
-fn check_proxies(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<(), String> {
+/// Returns the variable with the URL of the proxy that is used. Fails for one that is set and has no URL of a proxy: without the proxy,
+/// requests would go another way. The text does not have the value, which may be a secret.
+fn proxy_variable(
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Option<&'static str>, String> {
+    let mut first = None;
     for name in PROXIES {
         let Some(value) = variable(name).filter(|value| !value.is_empty()) else { continue };
         let proxy = value.to_str().and_then(|text| Proxy::new(text).ok());
@@ -285,8 +329,9 @@ fn check_proxies(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<(), Stri
                 "{name}: not the URL of a proxy for HTTP: expected http://HOST:PORT or https://HOST:PORT"
             ));
         }
+        first.get_or_insert(name);
     }
-    Ok(())
+    Ok(first)
 }
 
 /// The contents of an answer.
@@ -329,8 +374,8 @@ impl Received {
 mod tests {
     use super::*;
 
-    fn check(name: &str, value: &str) -> Result<(), String> {
-        check_proxies(&|asked| (asked == name).then(|| OsString::from(value)))
+    fn check(name: &str, value: &str) -> Result<Option<&'static str>, String> {
+        proxy_variable(&|asked| (asked == name).then(|| OsString::from(value)))
     }
 
     #[test]
@@ -339,7 +384,8 @@ mod tests {
             for value in
                 ["", "http://proxy:3128", "https://me:pass@proxy", "proxy:8080", "localhost"]
             {
-                assert_eq!(check(name, value), Ok(()), "{value}");
+                let found = Some(name).filter(|_| !value.is_empty());
+                assert_eq!(check(name, value), Ok(found), "{value}");
             }
             for value in [
                 "http://me:pass@",

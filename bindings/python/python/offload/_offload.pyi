@@ -128,6 +128,9 @@ class Image:
         The fields are those of ``offload kernels --json``: ``name``, ``demangled``, ``code`` (bytes), ``registers``,
         ``vgpr_spills``, ``group`` (bytes), ``arguments``.
 
+        Example:
+            >>> [(kernel["name"], kernel["registers"]) for kernel in image.kernels()]
+
         Raises:
             OSError: The file cannot be read, or was changed.
             DamagedError: The image is malformed.
@@ -135,15 +138,22 @@ class Image:
     def extract(self, path: Optional[Path] = None) -> Optional[bytes]:
         """Read the file again and return the bytes of the image, or write them to a file.
 
-        The bytes are those that ``offload extract`` writes: code that is compressed is decompressed. A file at ``path``
-        appears when it is complete, and replaces an older one.
+        ``offload extract`` writes the same bytes: compressed code is decompressed. A file at ``path`` appears when it is complete, and
+        replaces an older one.
+
+        Example:
+            >>> for image in offload.images("libfoo.so", gpu="gfx90a"):
+            ...     image.extract(f"image-{image.index}.bin")
+
+        Args:
+            path: The path of the new file; without it the bytes are returned.
 
         Raises:
             OSError: A file cannot be read or written.
             DamagedError: The image cannot be decompressed.
         """
     def to_dict(self) -> dict[str, Any]:
-        """Return the row of ``offload ls --json``."""
+        """Return the row of ``offload ls --json``: the fields have the names of the attributes. Sizes and offsets are in bytes."""
 
 @final
 class Images:
@@ -201,7 +211,7 @@ class Report:
 
     @property
     def files(self) -> list[dict[str, Any]]:
-        """The files of ``offload thin --json``, members of packages among them."""
+        """The files of ``offload thin --json``: the source first, then its members. Sizes are in bytes."""
     @property
     def size_before(self) -> int:
         """Bytes of the source."""
@@ -242,6 +252,10 @@ class Scan:
 
     ``pyarrow.RecordBatchReader.from_stream(scan)``, ``pyarrow.table(scan)``, ``polars.DataFrame(scan)``,
     ``duckdb.from_arrow(...)``. Each stream starts from the first source.
+
+    Ctrl-C ends a stream. The library that reads it raises an exception of its own first (``polars.exceptions.ComputeError``,
+    ``pyarrow.ArrowInvalid``) with the text ``interrupted``, because Arrow's interface passes a text only. ``KeyboardInterrupt``
+    follows at once, also while the first one is handled: catch it around the whole ``try`` statement.
     """
 
     @property
@@ -268,12 +282,17 @@ def images(
 ) -> Images:
     """Return an iterator of the device images of a file, of the members of a package, or of all files of a directory.
 
-    Memory holds the images of a few files at a time. Bytes and open files are copied to a temporary file. Of a URL only the
-    ranges with device code are received; `Images.findings` says what was not read.
+    Memory holds the images of a few files at a time. Bytes are read where they are; an open file is copied to a temporary file. A URL is
+    read by ranges with device code; `Images.findings` says what was not read. Sizes and offsets of images are in bytes.
+
+    Example:
+        >>> for image in offload.images("foo.whl", gpu="RX 7600"):
+        ...     print(image.member, image.target, image.size)
 
     Args:
         source: A path, a URL, ``foo.whl:foo/libfoo.so`` for the member of a package, bytes, or a binary file.
-        gpu: Only images that this GPU loads: a target ID, ``RX 7600``, ``native``.
+        gpu: Only images that this GPU loads: a target ID (``gfx90a:xnack+``, ``sm_86``), a name (``RX 7600``), a PCI ID, or
+            ``native`` for the GPUs of this machine.
         hash: Hash each image.
         kernels: Count the kernels of each image.
         needs: Find the oldest drivers that load each image.
@@ -287,15 +306,25 @@ def images(
         DamagedError: A file is malformed, after its images.
         NotReadError: The format of the source is not read.
         UrlError: A URL cannot be read.
-        UnknownGpuError: ``gpu`` names none.
+        UnknownGpuError: ``gpu`` names none, or is ``native`` and no GPU is found.
+        TypeError: An argument has another type; the text names it.
+        ValueError: ``source`` is empty, ``threads`` is 0, or ``on_error`` is another word.
     """
 
 def match(source: Source, gpu: str, /, *, check: bool = False, threads: Optional[int] = None) -> Answer:
     """Ask which images a GPU loads, and why not the others.
 
+    With ``native`` the versions of the driver and of ROCm on this machine count, as for ``offload match --gpu native``; a note among
+    `Answer.findings` says what was found.
+
+    Example:
+        >>> answer = offload.match("foo.whl", "RX 7600")
+        >>> print(answer.verdict, answer.reason)
+        no has no code for gfx1102: built for gfx1100, gfx90a
+
     Args:
-        source: A file, a package, a directory or a URL.
-        gpu: A target ID (``gfx90a:xnack+``, ``sm_86``), a name (``RX 7600``), or a PCI ID.
+        source: A path, a URL, ``foo.whl:foo/libfoo.so`` for the member of a package, bytes, or a binary file.
+        gpu: A target ID (``gfx90a:xnack+``, ``sm_86``), a name (``RX 7600``), a PCI ID, or ``native`` for the GPU of this machine.
         check: Decompress everything, and compare each image with the name of its entry.
         threads: The most threads; without it one for each core.
 
@@ -303,7 +332,9 @@ def match(source: Source, gpu: str, /, *, check: bool = False, threads: Optional
         OSError: The source cannot be opened or read.
         OffloadError: Nothing in the source was understood.
         UrlError: A URL cannot be read.
-        UnknownGpuError: ``gpu`` names none, or several.
+        UnknownGpuError: ``gpu`` names none, or several; ``native``: no GPU is found, or several different ones.
+        TypeError: An argument has another type; the text names it.
+        ValueError: ``source`` is empty, or ``threads`` is 0.
     """
 
 def thin(
@@ -327,10 +358,14 @@ def thin(
     The output appears when it is complete. Ctrl-C stops the edit: the output stays as it was, and nothing else is left. The exception comes
     once the edit has ended; a second Ctrl-C does not wait for that.
 
+    Example:
+        >>> report = offload.thin("foo.whl", "small.whl", keep=["gfx1102"])
+        >>> print(report.size_before, "->", report.size_after, "bytes")
+
     Args:
-        source: A library, a program, a wheel or another package.
-        output: The new file, or a directory that gets a file of the same name.
-        keep: Keep code that these GPUs load.
+        source: The path of a library, a program, a wheel or another package.
+        output: The path of the new file, or of a directory that gets a file of the same name.
+        keep: Keep code that these GPUs load: target IDs, names, PCI IDs, or ``native`` for the GPUs of this machine.
         drop: Drop code that was built for these targets.
         exact: Keep exact matches only; drop generic code and SPIR-V.
         drop_ptx: Drop PTX of fatbinaries, even if a GPU loses all its code.
@@ -345,7 +380,9 @@ def thin(
         OSError: A file cannot be read or written.
         RefusedError: The edit would remove too much, or the file cannot be edited.
         UrlError: The source is a URL: download it first.
-        UnknownGpuError: A target is not known.
+        UnknownGpuError: A target is not known, or ``native`` finds no GPU.
+        TypeError: An argument has another type; the text names it. Write bytes to a file first.
+        ValueError: Both or none of ``keep`` and ``drop`` are given, or a path is empty.
     """
 
 def scan(
@@ -368,6 +405,10 @@ def scan(
     ``error``. Columns that were not asked for are null. Nothing is lost: each error, and each file of a format that is not read, is a row
     with ``source``, ``member`` and ``error``, and `Scan.results` has all sources that are done.
 
+    Example:
+        >>> scan = offload.scan(["a.whl", "/opt/venv"], kernels=True)
+        >>> print(polars.DataFrame(scan).group_by("target").agg(polars.col("stored").sum()))
+
     Args:
         sources: A path, a URL, bytes or a binary file, or several of them.
         hash: Hash each image (``image_hash``).
@@ -379,5 +420,6 @@ def scan(
         threads: Sources that are read at the same time; without it one for each core.
 
     Raises:
-        TypeError: A source is none.
+        TypeError: An argument, or one of the sources, has another type; the text names it.
+        ValueError: A path is empty, ``threads`` is 0, or ``on_error`` is another word.
     """

@@ -13,7 +13,7 @@ use super::SHAPE;
 use crate::kernels;
 use crate::match_gpu::{Printer, Style};
 use tool_answers::kernels::{Found, Wanted, collect_in};
-use tool_answers::matching::{Matcher, Question, Read, SOUGHT};
+use tool_answers::matching::{Matcher, Question, Read, sought};
 use tool_inputs::checks::{Checked, Checker, Findings, Sink};
 use tool_inputs::complaint::{self, Complaint, violation};
 use tool_inputs::inputs::{Input, Inputs, again};
@@ -158,8 +158,8 @@ fn look(
     if is_verified {
         inputs = inputs.verifying();
     }
-    if targets.is_some() {
-        inputs = inputs.seeking(SOUGHT);
+    if let Some(question) = targets {
+        inputs = inputs.seeking(sought(&question.gpus));
     }
     let mut subject = Subject::new(policy, &input::display(path));
     // The members of a package that an argument names are judged, and not the package.
@@ -179,7 +179,7 @@ fn look(
     let mut sink = Sink::silent(&mut of_checks);
     let mut checker = Checker::new(&mut sink, false);
     // The files with their results, whatever the policy asks.
-    let mut facts = Looked::new("device code", "device code", 0);
+    let mut facts = Looked::new("device code".to_owned(), "device code", 0);
     let keep = if kernels.is_some() { Keep::All } else { HEADS };
     let work = |file: &Input, threads| questions.walk(file, threads);
     let looked = inputs.look((limits, keep), "checking", work, |file, walked| {

@@ -114,8 +114,8 @@ impl<'q, R: Reporter> Matcher<'q, R> {
                 }
                 return Ok(Seen::Well);
             }
-            Read::Online(host) => {
-                together.online.add_library(input.name(), &host, false);
+            Read::OffDisk(host) => {
+                together.off_disk.add_library(input.name(), &host, false);
                 return Ok(Seen::Well);
             }
             Read::Pack(pack) => {
@@ -138,7 +138,7 @@ impl<'q, R: Reporter> Matcher<'q, R> {
         let is_partial = file.as_ref().is_none_or(|file| file.read.is_partial);
         let seen = File::seen(together, input, file.as_ref());
         if is_partial || matches!(seen, Err(Seen::Unread(_))) {
-            together.add_unread(input);
+            together.add_unread(input, file.as_ref().is_none_or(File::is_damaged));
         }
         let seen = match seen {
             Ok(seen) => seen,
@@ -148,7 +148,7 @@ impl<'q, R: Reporter> Matcher<'q, R> {
         if let Some(file) = file {
             if let Some((path, toc)) = &file.pack {
                 let plain = without_features(path);
-                together.online.add_pack(path.clone(), plain, input.name(), toc);
+                together.off_disk.add_pack(path.clone(), plain, input.name(), toc);
             }
             let is_taken = together.takes(input, &file);
             reporter.rows(input.name(), &file)?;
@@ -180,8 +180,8 @@ pub(super) struct Together<'q> {
     /// The split libraries and the kernel packs in packages, by the name of a container image; with no name those in none.
     split: BTreeMap<String, PackSet<Host>>,
     packs: Vec<PackFile>,
-    /// The split libraries and the kernel packs on servers that arguments name.
-    online: PackSet<Host>,
+    /// The split libraries and the kernel packs on servers, and of programs, that arguments name.
+    off_disk: PackSet<Host>,
     /// The marks of all inputs: packs may lie in any.
     partial: Vec<Partial>,
     variants: VariantAnswers,
@@ -218,7 +218,11 @@ impl Package {
         if self.partial.is_set() {
             for set in &mut self.sets {
                 let name = set.name().to_owned();
-                set.add_unread(&name);
+                if self.partial.has_failed() {
+                    set.add_failed(&name);
+                } else {
+                    set.add_unread(&name);
+                }
             }
         }
         self.sets
@@ -240,7 +244,7 @@ impl<'q> Together<'q> {
         let found = inputs.files().iter().filter(|file| !file.is_named());
         let several = Alternatives::of(found.map(Input::name));
         let alternatives = FileSet::new(question.gpus.clone());
-        let (split, packs, online) = (BTreeMap::new(), Vec::new(), PackSet::default());
+        let (split, packs, off_disk) = (BTreeMap::new(), Vec::new(), PackSet::default());
         let names = inputs.files().iter().map(Input::name);
         let mut variants = VariantAnswers::of(names, &question.gpus);
         for file in
@@ -260,7 +264,7 @@ impl<'q> Together<'q> {
             alternatives,
             split,
             packs,
-            online,
+            off_disk,
             partial,
             variants,
             images,
@@ -298,12 +302,14 @@ impl<'q> Together<'q> {
         Ok(())
     }
 
-    /// Adds a file that was not read as a whole, for the answers about others.
-    fn add_unread(&mut self, input: &Input) {
-        if input.package().is_some() {
-            input.partial().set();
-        } else if self.is_about(input) {
-            self.alternatives.add_unread(input.name());
+    /// Adds a file that was not read as a whole, perhaps because that failed, for the answers about others.
+    fn add_unread(&mut self, input: &Input, has_failed: bool) {
+        match (input.package(), has_failed) {
+            (Some(_), true) => input.partial().fail(),
+            (Some(_), false) => input.partial().set(),
+            (None, _) if !self.is_about(input) => {}
+            (None, true) => self.alternatives.add_failed(input.name()),
+            (None, false) => self.alternatives.add_unread(input.name()),
         }
     }
 
@@ -355,7 +361,7 @@ impl<'q> Together<'q> {
             }
         }
         for gpu in &self.question.gpus {
-            for (name, mut answer) in self.online.answers(gpu) {
+            for (name, mut answer) in self.off_disk.answers(gpu) {
                 if gpu.vendor() == Vendor::Amd {
                     answer = answer.with_unsought();
                 }

@@ -88,8 +88,8 @@ pub(super) enum Origin {
         places: Vec<Place>,
         images: Arc<[Arc<str>]>,
     },
-    /// The check of a package as a whole.
-    WholePackage(Arc<io::Result<Verified>>),
+    /// The check of a package as a whole, and whether it is an archive of container images.
+    WholePackage(Arc<io::Result<Verified>>, bool),
     /// The split library of this name, whose kernel pack it is: nothing else in it is looked into.
     PackOf(String),
 }
@@ -170,8 +170,8 @@ impl Input {
         }
     }
 
-    /// Returns whether no files lie beside it: it is on a server, or a program holds it.
-    pub fn is_online(&self) -> bool {
+    /// Returns whether it is not on a disk, so that no files lie beside it: it is on a server, or a program holds its bytes.
+    pub fn is_off_disk(&self) -> bool {
         matches!(self.origin, Origin::Server(..) | Origin::Program(..))
     }
 
@@ -469,7 +469,7 @@ impl Input {
     ///
     /// Errors of opening; [`Unsupported`](ErrorKind::Unsupported) for a member of a package, and for a file without a path.
     pub fn open_thin_member(&self, name: &[u8]) -> io::Result<File> {
-        if self.is_in_package() || self.is_online() {
+        if self.is_in_package() || self.is_off_disk() {
             return Err(ErrorKind::Unsupported.into());
         }
         input::open_thin_file(&self.path, name)
@@ -531,9 +531,14 @@ impl Input {
     /// Returns the result of the check of a package, if it is one as a whole.
     pub fn verified(&self) -> Option<&io::Result<Verified>> {
         match &self.origin {
-            Origin::WholePackage(verified) => Some(verified),
+            Origin::WholePackage(verified, _) => Some(verified),
             _ => None,
         }
+    }
+
+    /// Returns whether it is an archive of container images as a whole, whose check has a result.
+    pub fn is_verified_image(&self) -> bool {
+        matches!(self.origin, Origin::WholePackage(_, true))
     }
 
     /// Returns what was seen in a file that has nothing to show and was not named, so nothing is printed.

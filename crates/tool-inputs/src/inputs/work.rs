@@ -345,8 +345,8 @@ impl Input {
     /// Returns the existing kernel packs with the device code of a split library that are not themselves inputs.
     fn packs(&self) -> Result<Vec<Input>, String> {
         // Packs of members are members.
-        // Nor is a server asked for files that nobody named.
-        let is_alone = !self.is_in_package() && !self.is_online();
+        // Nor is a server, or a program, asked for files that nobody named.
+        let is_alone = !self.is_in_package() && !self.is_off_disk();
         let host = self.split_host().filter(|_| is_alone);
         let Some(host) = host else { return Ok(Vec::new()) };
         let name = host.marker().kernel_name();
@@ -478,7 +478,7 @@ impl Input {
                     }
                 }
                 let verified = Arc::new(verified.map_err(io::Error::from));
-                let origin = Origin::WholePackage(verified);
+                let origin = Origin::WholePackage(verified, archive.is_some());
                 let whole = Input { origin, is_named: false, ..self.clone() };
                 let result = work(&whole, threads);
                 Ok(Some(Ok((Some(Input { opened: None, ..whole }), result))))

@@ -89,6 +89,9 @@ fn files_that_no_container_sees_do_not_count() {
         for form in ["layout", "oci.tar", "docker.tar", "docker.tar.gz"] {
             let said = place.succeeds(&["verify", form]);
             assert!(said.contains("new.o: ok") && !said.contains("removed.o"), "{form}: {said}");
+            // A layout is a directory, whose files are checked.
+            let whole = format!("{form}: ok, container image, ");
+            assert!(form == "layout" || said.contains(&whole), "{form}: {said}");
         }
         place.fails(&["verify", "low.tar"], "replaced.o");
     }

@@ -1,6 +1,7 @@
 //! Files on servers: the same answers as of local files, in few requests, and precise errors.
 
 use std::fs;
+use std::net::TcpListener;
 use std::process::Output;
 
 use samples::packages::{self, Around, Made};
@@ -394,7 +395,7 @@ fn each_request_that_fails_is_an_error() {
         ("foo", program),
         ("libfoo.a", archive),
     ];
-    let mut count = 0;
+    let (mut count, mut marked) = (0, 0);
     for (name, bytes) in files {
         for command in ["ls", "match --gpu=gfx1100"] {
             let ask = |manner| {
@@ -402,18 +403,25 @@ fn each_request_that_fails_is_an_error() {
                 let url = server.url(&format!("/{name}"));
                 let args: Vec<&str> = command.split(' ').chain(["--threads=1", &url]).collect();
                 let output = run(&args);
-                (output.status.code(), stderr(&output).to_owned(), server.asked().len())
+                let shown = stdout(&output);
+                (output.status.code(), stderr(&output), server.asked().len(), shown)
             };
-            let (_, _, requests) = ask(Manner::Right);
+            let (_, _, requests, _) = ask(Manner::Right);
             for failing in 0..requests {
-                let (code, said, _) = ask(Manner::FailsAt(failing));
+                let (code, said, _, shown) = ask(Manner::FailsAt(failing));
+                // The answer counts the members that were read, and says so.
+                let answer = shown.lines().find(|line| line.contains("/foo.whl: "));
+                if let Some(answer) = answer.filter(|_| command != "ls") {
+                    assert!(answer.contains(PART), "{failing}: {answer}");
+                    marked += usize::from(answer.contains("has code for"));
+                }
                 assert_eq!(code, Some(1), "{name} {command} {failing}: {said}");
                 assert!(said.contains("status 500"), "{name} {command} {failing}: {said}");
                 count += 1;
             }
         }
     }
-    assert!(count > 30, "{count}");
+    assert!(count > 30 && marked > 0, "{count}, {marked}");
 }
 
 #[test]
@@ -533,7 +541,7 @@ fn a_package_with_a_damaged_member_is_not_known() {
     let found = verdicts(&output);
     assert_eq!(output.status.code(), Some(1));
     assert!(found[0].0 == "unknown" && found[0].1.starts_with(PART), "{found:?}");
-    assert_eq!(found[1].0, "yes", "{found:?}");
+    assert!(found[1].0 == "yes" && found[1].1.starts_with(PART), "{found:?}");
     // The same for a limit.
     let output = run(&["match", "--max-decompressed=50K", "--gpu=gfx1201", path]);
     let (out, said) = (stdout(&output), stderr(&output));
@@ -562,6 +570,32 @@ fn variables_of_proxies_that_are_wrong_are_errors() {
     assert_eq!(server.asked(), []);
     let output =
         new_command(tool("offload")).args(["ls", &url]).env("HTTPS_PROXY", "").output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+}
+
+#[test]
+fn errors_of_a_proxy_name_it_and_its_variable() {
+    let server = Server::start(fs::read(data("hip.o")).unwrap(), Manner::Right);
+    let (url, public) = (server.url("/hip.o"), "http://files.example.com/hip.o");
+    // Nothing listens at a port that was free.
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let down = format!("http://me:secret@127.0.0.1:{port}");
+    for (name, value, expected) in [
+        ("HTTP_PROXY", &*down, format!("127.0.0.1:{port} of HTTP_PROXY: Connection refused")),
+        ("all_proxy", &*down, format!("127.0.0.1:{port} of all_proxy: Connection refused")),
+        ("HTTP_PROXY", "no.invalid", "no.invalid:80 of HTTP_PROXY: host not found".to_owned()),
+    ] {
+        let output =
+            new_command(tool("offload")).args(["ls", public]).env(name, value).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.starts_with(&format!("offload: error: {public}: proxy {expected}")), "{said}");
+        assert!(!said.contains("secret"), "{said}");
+    }
+    // A proxy that is not asked is not named.
+    let mut direct = new_command(tool("offload"));
+    direct.args(["ls", &url]).env("HTTP_PROXY", &down).env("NO_PROXY", "127.0.0.1");
+    let output = direct.output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
