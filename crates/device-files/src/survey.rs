@@ -58,7 +58,7 @@ pub fn survey<R: Read + Seek + Clone>(mut reader: R, options: &Options) -> io::R
     }
     each_file(reader, options, &mut surveyor)?;
     let Surveyor { listing, files, mut findings, images } = surveyor;
-    let (names, of_images) = images.map(|it| (it.names, it.findings)).unwrap_or_default();
+    let (names, of_images) = images.map_or((Vec::new(), Vec::new()), |it| (it.names, it.findings));
     findings.extend(of_images);
     Ok(Survey { listing, files: Arc::new(files), images: names.into(), findings })
 }
@@ -110,15 +110,14 @@ impl FileVisitor for Surveyor {
         }
         let member_of = self.images.as_ref().zip(file.package_member());
         let places = member_of.map_or(Some(Vec::new()), |(images, of)| images.places(of));
-        // No container image sees a file that has no place.
-        units.retain(|_| places.is_some());
+        let places = places.unwrap_or_else(|| {
+            // No container image sees it.
+            units.clear();
+            Vec::new()
+        });
         let (size, format, images) = (file.size(), summary.format.to_string(), summary.images);
         self.listing.files.push(FileRow { member: member.to_owned(), size, format, images });
-        self.files.push(Containers {
-            member: member.to_owned(),
-            units,
-            places: places.unwrap_or_default(),
-        });
+        self.files.push(Containers { member: member.to_owned(), units, places });
         Ok(())
     }
 

@@ -273,9 +273,11 @@ impl<'e> Job<'e> {
         Ok(row.written(self.editor.options.output.dry_run, replaces))
     }
 
-    /// Returns why a package of `old` bytes stays as it is if it only shrinks, and would have `new` bytes.
+    /// Returns why a package of `old` bytes stays as it is if it only shrinks, and would have `new` bytes. A new variant or build of a
+    /// wheel is another wheel, whatever its size.
     pub(crate) fn must_not_grow(&self, old: u64, new: u64) -> Option<String> {
-        (self.editor.shrinks.is_some() && new > old).then(|| grows(old, new))
+        let only_shrinks = self.editor.shrinks.is_some() && !self.editor.is_for_wheels();
+        (only_shrinks && new > old).then(|| grows(old, new))
     }
 
     /// Returns the row of a file that stays as it is, where a refusal is not a failure.

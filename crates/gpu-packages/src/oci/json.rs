@@ -116,8 +116,8 @@ fn no_json(text: &str, error: &serde_json::Error) -> Error {
         text.len()
     } else {
         // Lines and columns count from 1.
-        let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
-        lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1)
+        let lines = text.split_inclusive('\n').take(error.line().max(1) - 1);
+        lines.map(str::len).sum::<usize>() + error.column().max(1) - 1
     };
     let found = match text.get(at..).and_then(|rest| rest.chars().next()) {
         Some(found) => format!("{found:?}"),
@@ -140,8 +140,9 @@ impl Json {
         let malformed = |why: String| Error::new(ErrorKind::Malformed, why);
         let text = String::from_utf8(text).map_err(|error| {
             let at = error.utf8_error().valid_up_to();
-            let found = error.as_bytes().get(at).copied().unwrap_or_default();
-            let why = format!("expected JSON in UTF-8, found the byte {found:#04x}");
+            let found = error.as_bytes().get(at).map(|byte| format!("the byte {byte:#04x}"));
+            let found = found.as_deref().unwrap_or("the end of the file");
+            let why = format!("expected JSON in UTF-8, found {found}");
             Error::at(ErrorKind::Malformed, at as u64, why)
         })?;
         // Checks the syntax, and bounds the depth.

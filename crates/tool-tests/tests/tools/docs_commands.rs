@@ -13,7 +13,7 @@ use crate::common::{data, new_command, tool};
 use crate::docs::{book, lines, shown};
 
 /// First words of commands that this test does not run, and the reason.
-const ELSEWHERE: [(&str, &str); 29] = [
+const ELSEWHERE: [(&str, &str); 32] = [
     ("cargo", "builds for minutes: steps tests, package, llvm, nvidia"),
     (".ci/", "is a step, or a program that steps use"),
     ("fuzz/", "step fuzz"),
@@ -31,9 +31,12 @@ const ELSEWHERE: [(&str, &str); 29] = [
     ("skopeo", "step images"),
     ("apt", "step deb unpacks the package"),
     ("rattler-build", "needs the compilers of a channel"),
+    ("sha256sum", "compares what step dist writes"),
+    ("tar", "unpacks what step dist writes"),
     ("unzip", "unpacks what pip downloads"),
     ("clang", "step llvm"),
     ("cc", "step llvm"),
+    ("gcc", "step bindings_c"),
     ("rustc", "step llvm"),
     ("cmake", "needs a project"),
     ("COMPILER_PATH=", "needs a project"),

@@ -159,10 +159,8 @@ fn of_several_files_with_one_path_the_last_counts() {
             let (status, said) = matched(&place, "gfx1100", form);
             assert_eq!(status, Some(1), "{form}: {said}");
             assert!(said.contains("several members have its name"), "{form}: {said}");
-            assert!(
-                said.contains(&format!("{form}: has code for gfx1100 in usr/lib/a.o")),
-                "{said}"
-            );
+            let whole = format!("{form}: was not read as a whole; what was read ");
+            assert!(said.contains(&(whole + "has code for gfx1100 in usr/lib/a.o")), "{said}");
             let (_, said) = matched(&place, "gfx906", form);
             let unknown = format!("{form}: was not read as a whole; what was read lacks code");
             assert!(said.contains(&unknown), "{form}: {said}");
