@@ -72,8 +72,8 @@ impl ContainerImages {
         Ok(Some(ContainerImages { names: images.names(), findings, visible }))
     }
 
-    /// Returns the numbers of the images that see a member, and its path in these. `None` if no image sees it; none if it is no part of a
-    /// layer.
+    /// Returns the numbers of the images that see a member, and its path in these. `None` if no image sees it; none if it lies in
+    /// no layer.
     pub(crate) fn places(&self, member: &Member) -> Option<Vec<(usize, String)>> {
         let layered = self.visible.places(None, member)?;
         let inner: String = member.path().names().skip(2).map(inner).collect();

@@ -32,13 +32,13 @@ pub struct Survey {
 pub(crate) struct Containers {
     pub(crate) member: String,
     pub(crate) units: Vec<Unit>,
-    /// Where container images see it: their numbers, and its path in each.
+    /// The places where container images see it: their numbers, and its path in each.
     pub(crate) places: Vec<(usize, String)>,
 }
 
 /// Reads the images and the containers of a file, or of the members of a package. Compressed images are read by their tables.
 ///
-/// Answers about an archive of container images are about the files that each image sees, its layers on top of each other.
+/// An archive of container images is judged by the files that each image sees, its layers on top of each other.
 ///
 /// # Errors
 ///

@@ -14,7 +14,7 @@ use crate::survey::{Containers, Survey, survey};
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// The name of the container image, if the file is an archive with several; the answer is about it.
+    /// The name of the container image, of an archive with several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// The target ID of the GPU.

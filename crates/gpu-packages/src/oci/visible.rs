@@ -89,8 +89,8 @@ impl VisibleMembers {
     }
 
     /// Returns the places of a member: numbers of images, and its paths in these. `None` if no image sees it, none for a member that
-    /// does not lie in a layer. Of a member of a package in a layer, the paths are those of the package. `layer` is the name of the
-    /// file that the path of the member counts from; `None` for an archive.
+    /// does not lie in a layer. A member of a package in a layer has the paths of the package. `layer` is the name of the file that
+    /// the path of the member counts from; `None` for an archive.
     #[must_use]
     pub fn places(&self, layer: Option<&str>, member: &Member) -> Option<Vec<(usize, &[u8])>> {
         let mut names = member.path().names();
