@@ -139,12 +139,16 @@ impl Room {
         back.extend(moved);
         back.sort_by_key(|unit| unit.sections.first().copied());
         let next = units.iter().map(|unit| unit.place).min().unwrap_or(self.barrier);
+        // An edit of another slot has one of them.
+        let mut indices: Vec<usize> = back.iter().flat_map(|unit| unit.sections.clone()).collect();
+        indices.sort_unstable();
+        let are_all_here = indices.windows(2).all(|pair| matches!(pair, [a, b] if b - a == 1));
         let end = back.iter_mut().try_fold(Room::table_end(self.headers), |at, unit| {
             let place = unit.fit(at)?;
             unit.place = place.start;
             Some(place.end)
         });
-        if end.is_some_and(|end| end <= next) {
+        if are_all_here && end.is_some_and(|end| end <= next) {
             units.extend(back);
         } else {
             // Another table fills the place: they stay where they are.
@@ -185,7 +189,7 @@ impl Room {
         Some(Zone { near, far })
     }
 
-    /// Returns the moves with which one unit leaves, the smallest in whose place those before it fit: units that lie as
+    /// Returns the moves with which one unit leaves, the smallest before whose successor those before it fit: units that lie as
     /// [`restore`](Self::restore) puts them back. Into the gap that a larger one leaves, patchelf before 0.19 moves the dynamic
     /// section of a program at a fixed address, and nothing can write to it there.
     fn smallest(&self, table_end: u64) -> Option<Moves> {
@@ -196,10 +200,12 @@ impl Room {
         let mut best: Option<(u64, usize)> = None;
         let mut moves = Moves::new();
         let (mut end, mut end_before) = (table_end, Room::table_end(self.headers));
-        for unit in &self.units {
+        for (n, unit) in self.units.iter().enumerate() {
             let before = unit.fit(end_before).filter(|before| before.start == unit.place);
             let Some(before) = before.filter(|_| end > unit.place) else { break };
-            let fits = !unit.near && end <= unit.end();
+            // Behind it may be a gap: an edit of another slot left it.
+            let next = self.units.get(n + 1).map_or(self.barrier, |next| next.place);
+            let fits = !unit.near && end <= next;
             if fits && best.is_none_or(|(size, _)| unit.size < size) {
                 best = Some((unit.size, moves.len()));
             }
