@@ -72,10 +72,14 @@ impl ContainerImages {
         Ok(Some(ContainerImages { names: images.names(), findings, visible }))
     }
 
-    /// Returns the numbers of the images that see a member, and its path in these. `None` if no image sees it; none if it lies in
-    /// no layer.
+    /// Returns the numbers of the images that see a member, and its path in these. `None` if no image sees it; none if it lies
+    /// beside the images.
     pub(crate) fn places(&self, member: &Member) -> Option<Vec<(usize, String)>> {
         let layered = self.visible.places(None, member)?;
+        if layered.is_empty() && !self.visible.is_beside(member) {
+            // No image has the files of a layer that none names.
+            return None;
+        }
         let inner: String = member.path().names().skip(2).map(inner).collect();
         let text = |path| format!("{}{inner}", String::from_utf8_lossy(path));
         Some(layered.into_iter().map(|(image, path)| (image, text(path))).collect())

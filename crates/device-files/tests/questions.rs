@@ -489,6 +489,19 @@ fn each_of_several_container_images_has_an_answer() {
 }
 
 #[test]
+fn layers_of_no_image_do_not_count_and_files_beside_images_do() {
+    let (hip, cuda) = (hip(), example("cuda-fatbin.o"));
+    let layer = Layer::new(&[("a.o", &cuda)], Packed::Plain);
+    let stale = Layer::new(&[("b.o", &hip)], Packed::Plain);
+    let mut files = samples::images::layout(std::slice::from_ref(&layer));
+    let blob = stale.blob();
+    files.push((format!("blobs/sha256/{}", samples::images::hex(&blob)), blob));
+    assert_eq!(of_images(&archive(&files), &["gfx1100"])[0].1, "no");
+    files.push(("lib/f.o".to_owned(), hip));
+    assert_eq!(of_images(&archive(&files), &["gfx1100"])[0].1, "yes");
+}
+
+#[test]
 fn an_image_that_is_not_understood_is_never_a_no() {
     let mut files =
         samples::images::layout(&[Layer::new(&[("a.o", &example("cuda-fatbin.o"))], Packed::Gzip)]);

@@ -139,6 +139,11 @@ impl Merged {
         Some(seen.into_iter().filter_map(place).collect())
     }
 
+    /// Returns whether a member of an archive lies beside its images.
+    pub(crate) fn is_beside(&self, file: Option<&str>, member: &Member) -> bool {
+        file.is_none() && self.visible.is_beside(member)
+    }
+
     /// Returns whether a file is a layer of an image.
     pub(crate) fn is_layer(&self, file: &str) -> bool {
         self.visible.is_layer(file)

@@ -220,7 +220,7 @@ fn first_file<R: Read>(tar: &mut TarReader<R>) -> Result<Option<Vec<u8>>, Error>
 }
 
 /// Returns whether an archive of images may have a member of this name: a document, or a name that starts with a hash.
-fn may_be_of_image(name: &[u8]) -> bool {
+pub(super) fn may_be_of_image(name: &[u8]) -> bool {
     let is_document = DOCUMENTS.iter().any(|it| it.as_bytes() == name);
     is_document || name.starts_with(b"blobs/") || has_hash(name)
 }

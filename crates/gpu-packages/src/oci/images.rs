@@ -21,6 +21,8 @@ const MAX_DOCUMENTS: usize = 10_000;
 const NODE: u64 = 256;
 /// The manifest of `docker save`.
 const DOCKER: &str = "manifest.json";
+/// The media type of the configuration of an image.
+const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 /// The media type of a layer without compression.
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
 /// The most indexes in each other.
@@ -86,6 +88,14 @@ pub struct Images {
     findings: Vec<Finding>,
     unread: Vec<Finding>,
     notes: Vec<String>,
+    pub(super) others: Vec<Other>,
+}
+
+/// A document beside the images, which is not looked into.
+pub(super) struct Other {
+    pub(super) file: String,
+    /// The files that it names; `None` if that is not known.
+    pub(super) names: Option<Vec<String>>,
 }
 
 /// A layer of images.
@@ -185,6 +195,7 @@ impl Images {
             findings: Vec::new(),
             unread: Vec::new(),
             notes: Vec::new(),
+            others: Vec::new(),
         }
     }
 
@@ -229,14 +240,14 @@ impl Images {
         &self.findings
     }
 
-    /// Returns images that are not read because a layer is not there or is not understood. The path of a finding is the
-    /// manifest.
+    /// Returns images that are not read because a layer is not there, or a part is encrypted or not understood. The path of a finding
+    /// is the manifest.
     #[must_use]
     pub fn unread(&self) -> &[Finding] {
         &self.unread
     }
 
-    /// Returns what is not looked into, and why: platforms that are not there, documents about images, encrypted images.
+    /// Returns what is not looked into, and why: platforms that are not there, and documents of other media types.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -355,6 +366,7 @@ impl Reader<'_> {
         if !is_manifest(media_type) {
             let text = format!("{file} is not looked into: its media type is '{media_type}'");
             self.images.notes.push(text);
+            self.images.others.push(Other { file, names: None });
             return Ok(None);
         }
         self.manifest(&file, descriptor).map(Some)
@@ -370,34 +382,15 @@ impl Reader<'_> {
         let items = items.ok_or_else(|| lacks("a list 'layers'"))?.items();
         let items = items.iter().map(Descriptor::of).collect::<Result<Vec<_>, _>>();
         let items = items.map_err(of_file)?;
-        let is_image =
-            is_config(config.media_type) && items.iter().all(|item| is_layer(item.media_type));
-        if !is_image || items.is_empty() {
-            let is_encrypted = items.iter().any(|item| item.media_type.ends_with("+encrypted"));
-            let is_known =
-                |it: &&Descriptor<'_>| is_layer(it.media_type) || is_document(it.media_type);
-            let is_about =
-                ["subject", "artifactType"].iter().any(|key| json.root.get(key).is_some());
-            if is_encrypted {
-                self.images.notes.push(format!("{file} is not looked into: it is encrypted"));
-            } else if let Some(odd) = items.iter().find(|it| !is_known(it))
-                && is_config(config.media_type)
-                && !is_about
-            {
-                let text = format!(
-                    "{}: mediaType of a layer: expected {LAYER}, +gzip or +zstd, found '{}'",
-                    odd.file(),
-                    odd.media_type
-                );
-                self.images.unread.push(unread(file, ErrorKind::Unsupported, text));
-            }
-            let layers = vec![None; items.len()];
-            return Ok(self.add(file, (json, digest), Role::Manifest { config: None, layers }));
-        }
-        let absent = items.iter().find(|item| self.files.size(&item.file()).is_none());
-        if let Some(absent) = absent {
-            let text = format!("its layer {} is not there", absent.file());
-            self.images.unread.push(unread(file, ErrorKind::Malformed, text));
+        let fault = self.why_unread(&json.root, (&config, &items));
+        let is_image = is_config(config.media_type)
+            && items.iter().all(|item| is_layer(item.media_type))
+            && !items.is_empty();
+        if fault.is_some() || !is_image {
+            let faults = fault.map(|(kind, text)| unread(file, kind, text));
+            self.images.unread.extend(faults);
+            let names = items.iter().map(|item| self.files.resolve(&item.file())).collect();
+            self.images.others.push(Other { file: file.to_owned(), names: Some(names) });
             let layers = vec![None; items.len()];
             return Ok(self.add(file, (json, digest), Role::Manifest { config: None, layers }));
         }
@@ -408,6 +401,42 @@ impl Reader<'_> {
         let number = self.config(&self.files.resolve(&config.file()), Some(&config), &layers)?;
         let layers = layers.into_iter().map(Some).collect();
         Ok(self.add(file, (json, digest), Role::Manifest { config: Some(number), layers }))
+    }
+
+    /// Returns why an image cannot be read; `None` also for a manifest of something else.
+    fn why_unread(
+        &self,
+        manifest: &Node,
+        (config, items): (&Descriptor<'_>, &[Descriptor<'_>]),
+    ) -> Option<(ErrorKind, String)> {
+        if items.iter().any(|item| item.media_type.ends_with("+encrypted")) {
+            return Some((ErrorKind::Unsupported, "its layers are encrypted".to_owned()));
+        }
+        let names_something = |node: &Node| node.get("digest").is_some() || node.text().is_some();
+        let mut marks = ["subject", "artifactType"].iter().filter_map(|key| manifest.get(key));
+        if marks.any(names_something) {
+            return None;
+        }
+        let (layers, others): (Vec<_>, Vec<_>) =
+            items.iter().partition(|item| is_layer(item.media_type));
+        if !is_config(config.media_type) {
+            let found = config.media_type;
+            let text =
+                format!("mediaType of the configuration: expected {CONFIG}, found '{found}'");
+            return (!layers.is_empty()).then_some((ErrorKind::Unsupported, text));
+        }
+        // Documents alone are about an image.
+        let is_odd = |item: &&&Descriptor<'_>| !layers.is_empty() || !is_document(item.media_type);
+        if let Some(odd) = others.iter().find(is_odd) {
+            let (file, found) = (odd.file(), odd.media_type);
+            let text = format!(
+                "{file}: mediaType of a layer: expected {LAYER}, +gzip or +zstd, found '{found}'"
+            );
+            return Some((ErrorKind::Unsupported, text));
+        }
+        let absent = layers.iter().find(|item| self.files.size(&item.file()).is_none())?;
+        let text = format!("its layer {} is not there", absent.file());
+        Some((ErrorKind::Malformed, text))
     }
 
     /// Returns the number of a layer.
@@ -516,6 +545,8 @@ impl Reader<'_> {
             let image = tag.map_or_else(|| number.to_string(), str::to_owned);
             let text = format!("image {image}: its layer {absent} is not there");
             self.images.unread.push(unread(DOCKER, ErrorKind::Malformed, text));
+            let names = Some(files);
+            self.images.others.push(Other { file: DOCKER.to_owned(), names });
             return Ok(());
         }
         self.tag = tag.map(str::to_owned);

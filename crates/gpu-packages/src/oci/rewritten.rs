@@ -136,6 +136,7 @@ impl Images {
     /// # Errors
     ///
     /// [`Signed`](ErrorKind::Signed) for documents about an image that changes, unless they are dropped;
+    /// [`Refused`](ErrorKind::Refused) if an image that is not read, or another document, has a layer that changes;
     /// [`Malformed`](ErrorKind::Malformed) documents, and layers that were equal before and differ now.
     pub fn replace_layers(
         &self,
@@ -157,7 +158,7 @@ impl Images {
     ///
     /// # Errors
     ///
-    /// [`Signed`](ErrorKind::Signed).
+    /// [`Signed`](ErrorKind::Signed), [`Refused`](ErrorKind::Refused).
     pub fn check_signatures(&self, layers: &BTreeSet<usize>) -> Result<(), Error> {
         let none = BTreeMap::new();
         Change::new(self, layers.clone(), &none).find_dropped(false)
@@ -224,6 +225,32 @@ impl<'i> Change<'i> {
                 next.push(child);
             }
             waiting.extend(next.into_iter().filter(|number| gone.insert(*number)));
+        }
+        self.check_others()
+    }
+
+    /// Fails if a document that is not looked into would lose a layer.
+    fn check_others(&self) -> Result<(), Error> {
+        let layers = self.touched.iter().filter_map(|number| self.images.layers.get(*number));
+        let touched: HashSet<&str> = layers.map(|layer| &*layer.file).collect();
+        if touched.is_empty() {
+            return Ok(());
+        }
+        let documents = self.images.documents.iter().zip(0..);
+        let dropped = documents.filter(|(_, number)| self.dropped.contains(number));
+        let dropped: HashSet<&str> = dropped.map(|(document, _)| &*document.file).collect();
+        for other in self.images.others.iter().filter(|other| !dropped.contains(&*other.file)) {
+            let file = &other.file;
+            let Some(names) = &other.names else {
+                let text =
+                    format!("{file}: it is not looked into, and may name a layer that changes");
+                return Err(Error::refused(text));
+            };
+            if let Some(name) = names.iter().find(|name| touched.contains(&***name)) {
+                let text =
+                    format!("{file}: it is not looked into, and names {name}, which changes");
+                return Err(Error::refused(text));
+            }
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::error::{Error, ErrorKind};
 use crate::member::Member;
 use crate::path::without_dot;
 
+use super::archive::may_be_of_image;
 use super::images::Images;
 use super::layer::{LayerMembers, normal};
 use super::view::{ImageView, LayerFile};
@@ -103,6 +104,12 @@ impl VisibleMembers {
         }
         let seen = visible.seen.iter();
         Some(seen.map(|(image, other)| (*image, other.as_deref().unwrap_or(path))).collect())
+    }
+
+    /// Returns whether a member of an archive lies beside its images: it is no document of one, and its name has no hash.
+    #[must_use]
+    pub fn is_beside(&self, member: &Member) -> bool {
+        member.path().names().next().is_some_and(|name| !may_be_of_image(without_dot(name)))
     }
 
     /// Returns whether a file is a layer of an image.

@@ -47,14 +47,19 @@ impl Job<'_> {
         Some(edit())
     }
 
+    /// Returns the failure for a file with these reasons to leave it. Only a command that shrinks says them of files in directories.
+    fn left(&self, file: &Input, why: Vec<String>) -> Failure {
+        let says = file.is_named() || self.editor.shrinks.is_some();
+        if says { Failure::Refused(why) } else { Failure::NotConcerned(why) }
+    }
+
     /// Edits the images that an archive has; `None` for another file. A file of a layout is refused.
     pub(crate) fn edit_archive(&mut self, file: &Input, opened: &Arc<Opened>) -> Option<Edited> {
         let in_place = self.editor.options.output.in_place;
         if let Some(layout) = layout_of(file.path()).filter(|_| in_place) {
             let layout = layout.display();
             let why = vec![format!("belongs to the image '{layout}', which is edited as a whole")];
-            let is_named = file.is_named();
-            return Some(Err(if is_named { why.into() } else { Failure::NotConcerned(why) }));
+            return Some(Err(self.left(file, why)));
         }
         if file.is_in_package() {
             return None;
@@ -120,7 +125,7 @@ impl Job<'_> {
             Failure::NoCode if !(images.notes().is_empty() && images.unread().is_empty()) => {
                 let unread = images.unread().iter().map(ToString::to_string);
                 let why = unread.chain(images.notes().iter().cloned()).collect();
-                if named.is_named() { Failure::Refused(why) } else { Failure::NotConcerned(why) }
+                self.left(named, why)
             }
             failure => failure,
         })?;

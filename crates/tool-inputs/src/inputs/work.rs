@@ -382,7 +382,8 @@ impl Input {
             let places = scope.merged.map(|it| it.merged.places(it.file, member));
             let Some(places) = places.unwrap_or(Some(Vec::new())) else { return Ok(None) };
             // No container has the files of a layer that no image names, as an older image leaves it in a layout.
-            if places.is_empty() && scope.merged.is_some() && !scope.verifies {
+            let of_image = |it: &Within<'_>| !it.merged.is_beside(it.file, member);
+            if places.is_empty() && scope.merged.as_ref().is_some_and(of_image) && !scope.verifies {
                 return Ok(None);
             }
             let name = format!("{}:{path}", input::display(&self.path));

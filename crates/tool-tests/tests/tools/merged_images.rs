@@ -594,27 +594,91 @@ fn an_image_that_lacks_a_layer_says_nothing_about_another() {
     }
 }
 
+/// Adds a manifest that is that of an image of these layers but for a part; returns its descriptor.
+fn odd_image(made: &mut Layout, layers: &[Layer], (part, other): (&str, &str)) -> String {
+    let image = made.image(layers, "");
+    let digest = image.split('"').nth(7).unwrap().replace(':', "/");
+    let at = made.files.iter().position(|(name, _)| name.ends_with(&digest)).unwrap();
+    let (_, manifest) = made.files.remove(at);
+    let manifest = String::from_utf8(manifest).unwrap();
+    assert!(manifest.contains(part), "{manifest}");
+    made.blob(images::MANIFEST, manifest.replacen(part, other, 1).into_bytes()) + "}"
+}
+
+/// Parts of manifests that are not understood, with the words about them.
+fn odd_parts() -> [(&'static str, &'static str, &'static str); 4] {
+    let layer = "application/vnd.oci.image.layer.v1.tar";
+    [
+        (
+            layer,
+            "application/vnd.example.layer.v1.erofs",
+            "mediaType of a layer: expected application/vnd.oci.image.layer.v1.tar, +gzip or +zstd, found 'application/vnd.example.layer.v1.erofs'",
+        ),
+        (layer, "application/vnd.example+json", "mediaType of a layer: expected"),
+        (layer, "application/vnd.oci.image.layer.v1.tar+encrypted", "its layers are encrypted"),
+        (
+            "application/vnd.oci.image.config.v1+json",
+            "application/vnd.oci.empty.v1+json",
+            "mediaType of the configuration: expected application/vnd.oci.image.config.v1+json, found 'application/vnd.oci.empty.v1+json'",
+        ),
+    ]
+}
+
 #[test]
-fn a_layer_of_unknown_form_is_said() {
+fn a_part_of_an_image_that_is_not_understood_is_said() {
     let place = Place::with("a", b"");
     let good = code(&place, "gfx1100");
-    let layers = [Layer::new(&[("usr/lib/a.o", &good)], Packed::Plain)];
-    let odd = "application/vnd.example.layer.v1.erofs";
-    let mut made = Layout::new();
-    let image = made.image(&layers, "");
-    let digest = image.split('"').nth(7).unwrap().replace(':', "/");
-    let (_, manifest) = made.files.iter().find(|(name, _)| name.ends_with(&digest)).unwrap();
-    let manifest = String::from_utf8(manifest.clone()).unwrap();
-    let manifest = manifest.replace("application/vnd.oci.image.layer.v1.tar", odd);
-    let odd_image = made.blob(images::MANIFEST, manifest.into_bytes()) + "}";
-    let files = made.finish(&[odd_image]);
-    write_layout(&place, "layout", &files);
-    fs::write(place.path("oci.tar"), images::archive(&files)).unwrap();
-    let words = format!(
-        "mediaType of a layer: expected application/vnd.oci.image.layer.v1.tar, +gzip or +zstd, found '{odd}'"
-    );
-    for form in ["layout", "oci.tar"] {
-        all_fail(&place, form, &words);
-        place.fails(&["thin", "--keep", "gfx1100", form, "-o", "x"], &words);
+    let layers = ["a.o", "b.o"]
+        .map(|name| Layer::new(&[(name, &good), ("c", name.as_bytes())], Packed::Plain));
+    for (number, (part, other, words)) in odd_parts().into_iter().enumerate() {
+        let mut made = Layout::new();
+        let image = odd_image(&mut made, &layers, (part, other));
+        let files = made.finish(&[image]);
+        let forms = [format!("layout{number}"), format!("oci{number}.tar")];
+        write_layout(&place, &forms[0], &files);
+        fs::write(place.path(&forms[1]), images::archive(&files)).unwrap();
+        for form in &forms {
+            all_fail(&place, form, words);
+            place.fails(&["thin", "--keep", "gfx1100", form, "-o", "x"], words);
+        }
     }
+}
+
+/// An edit would take the layer from an image that is not looked into.
+#[test]
+fn a_layer_of_an_image_that_is_not_understood_does_not_change() {
+    let place = Place::with("a", b"");
+    let hip = fs::read(data("hip.o")).unwrap();
+    let shared = Layer::new(&[("a.o", &hip)], Packed::Plain);
+    let own = Layer::new(&[("b", b"b")], Packed::Plain);
+    for (number, (part, other, _)) in odd_parts().into_iter().enumerate() {
+        let mut made = Layout::new();
+        let image = made.image(std::slice::from_ref(&shared), "") + "}";
+        let odd = odd_image(&mut made, &[own.clone(), shared.clone()], (part, other));
+        let files = made.finish(&[image, odd]);
+        let forms = [format!("layout{number}"), format!("oci{number}.tar")];
+        write_layout(&place, &forms[0], &files);
+        fs::write(place.path(&forms[1]), images::archive(&files)).unwrap();
+        for form in &forms {
+            let thin = ["thin", "--keep", "gfx1100", form, "-o", "x", "--allow-findings"];
+            place.fails(&thin, "it is not looked into, and names blobs/sha256/");
+            assert!(!place.path("x").exists(), "{form}");
+        }
+        let before = fs::read(place.path(&forms[1])).unwrap();
+        place.offload(&["shrink", "--gpu", "gfx1100", &forms[1]]);
+        assert_eq!(before, fs::read(place.path(&forms[1])).unwrap());
+    }
+}
+
+#[test]
+fn files_beside_the_images_of_an_archive_count() {
+    let place = Place::with("a", b"");
+    let (good, other) = (code(&place, "gfx1100"), code(&place, "gfx906"));
+    let layers = [Layer::new(&[("usr/lib/a.o", &good)], Packed::Plain)];
+    let mut files = images::layout(&layers);
+    files.push(("lib/f.o".to_owned(), other));
+    fs::write(place.path("oci.tar"), images::archive(&files)).unwrap();
+    let (status, said) = matched(&place, "gfx1100", "oci.tar");
+    assert!(status == Some(1) && said.contains("lib/f.o"), "{said}");
+    place.fails(&["check", "--only", "gfx1100", "oci.tar"], "lib/f.o");
 }
