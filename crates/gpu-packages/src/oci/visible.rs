@@ -106,7 +106,7 @@ impl VisibleMembers {
         Some(seen.map(|(image, other)| (*image, other.as_deref().unwrap_or(path))).collect())
     }
 
-    /// Returns whether a member of an archive lies beside its images: it is no document of one, and its name has no hash.
+    /// Returns whether a member of an archive lies beside its images: not a document of one, and without a hash in its name.
     #[must_use]
     pub fn is_beside(&self, member: &Member) -> bool {
         member.path().names().next().is_some_and(|name| !may_be_of_image(without_dot(name)))

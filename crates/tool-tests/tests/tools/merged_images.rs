@@ -594,7 +594,7 @@ fn an_image_that_lacks_a_layer_says_nothing_about_another() {
     }
 }
 
-/// Adds a manifest that is that of an image of these layers but for a part; returns its descriptor.
+/// Adds the manifest of an image with another part; returns the descriptor.
 fn odd_image(made: &mut Layout, layers: &[Layer], (part, other): (&str, &str)) -> String {
     let image = made.image(layers, "");
     let digest = image.split('"').nth(7).unwrap().replace(':', "/");

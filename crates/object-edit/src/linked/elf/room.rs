@@ -203,7 +203,7 @@ impl Room {
         for (n, unit) in self.units.iter().enumerate() {
             let before = unit.fit(end_before).filter(|before| before.start == unit.place);
             let Some(before) = before.filter(|_| end > unit.place) else { break };
-            // Behind it may be a gap: an edit of another slot left it.
+            // An edit of another slot may have left a gap after it.
             let next = self.units.get(n + 1).map_or(self.barrier, |next| next.place);
             let fits = !unit.near && end <= next;
             if fits && best.is_none_or(|(size, _)| unit.size < size) {
