@@ -425,7 +425,7 @@ impl Reader<'_> {
                 format!("mediaType of the configuration: expected {CONFIG}, found '{found}'");
             return (!layers.is_empty()).then_some((ErrorKind::Unsupported, text));
         }
-        // A manifest of documents alone is about an image.
+        // A manifest with nothing but documents describes an image.
         let is_odd = |item: &&&Descriptor<'_>| !layers.is_empty() || !is_document(item.media_type);
         if let Some(odd) = others.iter().find(is_odd) {
             let (file, found) = (odd.file(), odd.media_type);
