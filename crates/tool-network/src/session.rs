@@ -322,7 +322,10 @@ fn proxy_variable(
         let proxy = value.to_str().and_then(|text| Proxy::new(text).ok());
         let is_one = |proxy: &Proxy| {
             matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https)
-                && proxy.uri().authority().is_some_and(has_sound_port)
+                && proxy
+                    .uri()
+                    .authority()
+                    .is_some_and(|it| !it.host().is_empty() && has_sound_port(it))
         };
         if !proxy.as_ref().is_some_and(is_one) {
             return Err(format!(

@@ -556,6 +556,7 @@ fn variables_of_proxies_that_are_wrong_are_errors() {
         ("HTTPS_PROXY", "htp://me:secret@proxy:1"),
         ("http_proxy", "http://me:secret@proxy:port"),
         ("ALL_PROXY", "socks5://me:secret@proxy:1"),
+        ("HTTP_PROXY", "http://:80"),
     ] {
         let output =
             new_command(tool("offload")).args(["ls", &url]).env(name, value).output().unwrap();
