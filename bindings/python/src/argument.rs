@@ -57,11 +57,14 @@ pub(crate) fn raises(
 /// Returns bounds with this number of threads.
 pub(crate) fn limits(argument: Option<&Bound<'_, PyAny>>) -> PyResult<Limits> {
     let Some(argument) = argument else { return Ok(Limits::default()) };
-    if argument.cast::<PyInt>().is_err() {
-        return Err(unexpected("threads", "a number", argument));
-    }
-    let threads = argument.extract().ok().and_then(NonZeroU32::new).ok_or_else(|| {
-        PyValueError::new_err(format!("threads: expected at least 1, found {argument}"))
+    let threads = argument.extract::<u32>().ok().and_then(NonZeroU32::new);
+    let threads = threads.ok_or_else(|| {
+        let is_number = argument.cast::<PyInt>().is_ok() || argument.extract::<u32>().is_ok();
+        if !is_number {
+            return unexpected("threads", "a number", argument);
+        }
+        let most = u32::MAX;
+        PyValueError::new_err(format!("threads: expected 1 to {most}, found {argument}"))
     })?;
     Ok(Limits::with_threads(Threads::of(threads)))
 }

@@ -212,10 +212,11 @@ pub(crate) fn thin(
     let wanted = |name, list: Option<&Bound<'_, PyAny>>| {
         list.map_or_else(|| Ok(Vec::new()), |list| argument::all_wanted(name, list))
     };
+    let are_both = keep.is_some() && drop.is_some();
     let (keep, drop) = (wanted("keep", keep)?, wanted("drop", drop)?);
-    let rule = match (keep.is_empty(), drop.is_empty()) {
+    let rule = match (keep.is_empty() || are_both, drop.is_empty()) {
         (false, true) => Rule::keep(keep).with_exact(exact).with_drop_ptx(drop_ptx),
-        (true, false) => Rule::drop(drop),
+        (true, false) if !are_both => Rule::drop(drop),
         _ => return Err(PyValueError::new_err("expected one of keep and drop, a list of GPUs")),
     };
     let (source, output) = (of_file("source", source)?, of_file("output", output)?);

@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args) -> io::Result<Outcome> {
     let mut has_errors = false;
     for one in matching::declared(&args.files, &inputs, &question.gpus) {
         let name = if one.file.is_empty() { String::new() } else { format!("{}: ", one.file) };
-        let text = format_args!("{name}{}", one.message);
+        let text = format!("{name}{}", one.message);
         if one.level == Level::Error {
             has_errors = true;
             report::error(&text);

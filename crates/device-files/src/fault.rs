@@ -22,6 +22,9 @@ pub struct Fault {
     /// `true` if answers about GPUs say it of the image.
     #[serde(skip)]
     pub(crate) is_in_answers: bool,
+    /// `true` if it is about what no answer counts: a container image that has none, a file that no image sees.
+    #[serde(skip)]
+    pub(crate) is_apart: bool,
 }
 
 impl Fault {
@@ -37,13 +40,15 @@ impl Fault {
             offset,
             message: finding.to_string(),
             is_in_answers: false,
+            is_apart: false,
         }
     }
 
     /// Creates an error.
     pub(crate) fn error(member: &str, code: &'static str, message: impl Into<String>) -> Self {
         let (member, message) = (member.to_owned(), message.into());
-        Fault { code, level: "error", member, offset: None, message, is_in_answers: false }
+        let (is_in_answers, is_apart) = (false, false);
+        Fault { code, level: "error", member, offset: None, message, is_in_answers, is_apart }
     }
 
     /// Creates a warning.
@@ -53,7 +58,7 @@ impl Fault {
 
     /// Returns whether it may have kept device code from being seen.
     pub(crate) fn hides_code(&self) -> bool {
-        self.level == "error" && hides_code(self.code)
+        self.level == "error" && !self.is_apart && hides_code(self.code)
     }
 
     pub(crate) fn with_level(self, severity: Severity) -> Self {

@@ -16,7 +16,7 @@ use crate::part::Part;
 
 /// The images of an archive.
 pub(crate) struct ContainerImages {
-    /// Names of the images, each different.
+    /// Names of the images, each different; none if the file has one image only.
     pub(crate) names: Vec<String>,
     /// Images that are not read, and what is not looked into beside others or differs from its hash.
     pub(crate) findings: Vec<Fault>,
@@ -24,12 +24,11 @@ pub(crate) struct ContainerImages {
 }
 
 impl ContainerImages {
-    /// Reads the images of a file that starts with `head`; `None` if it is not an archive of images. Damage of the tar file is for a walk
-    /// through it.
+    /// Reads the images of a file that starts with `head`; `None` if it is not an archive of images.
     ///
     /// # Errors
     ///
-    /// Documents and layers that cannot be read; more names than `options` allow, or a larger archive that is compressed as a whole.
+    /// An archive, documents and layers that cannot be read; more names than `options` allow, or a larger archive that is compressed as a whole.
     pub(crate) fn read<R: Read + Seek + Clone>(
         reader: R,
         (head, len): (&[u8], u64),
@@ -52,8 +51,8 @@ impl ContainerImages {
         most: u64,
         options: &Options,
     ) -> Result<Option<Self>, Error> {
-        let archive = ImageArchive::read(BufReader::with_capacity(4 << 10, reader.clone()));
-        let Ok(Some(archive)) = archive else { return Ok(None) };
+        let archive = ImageArchive::read(BufReader::with_capacity(4 << 10, reader.clone()))?;
+        let Some(archive) = archive else { return Ok(None) };
         let files = Files { reader, archive };
         let Some(images) = Images::read(&files, most)? else { return Ok(None) };
         let mut visible = VisibleMembers::new(&images, most);
@@ -68,8 +67,11 @@ impl ContainerImages {
         for (number, view) in images.views(&members)?.enumerate() {
             visible.add(number, &view, (&images, &members))?;
         }
-        let findings = findings_of(&images);
-        Ok(Some(ContainerImages { names: images.names(), findings, visible }))
+        let (mut names, findings) = (images.names(), findings_of(&images));
+        if names.len() == 1 && images.unread().is_empty() {
+            names.clear();
+        }
+        Ok(Some(ContainerImages { names, findings, visible }))
     }
 
     /// Returns the numbers of the images that see a member, and its path in these. `None` if no image sees it; none if it lies
@@ -90,10 +92,12 @@ fn findings_of(images: &Images) -> Vec<Fault> {
     let text = |it: &Finding| (it.path.to_string_lossy(), it.error.to_string());
     let error = |(member, text): (String, String)| Fault::error(&member, "file/error", text);
     let warning = |(member, text): (String, String)| Fault::warning(&member, "file/unknown", text);
-    let faults = images.unread().iter().chain(images.findings()).map(text).map(error);
-    let notes = images.notes().iter().map(|note| (String::new(), note.clone()));
     // With no image at all, it is not known what these hide.
     let is_alone = images.images().len() == 0;
+    let unread = images.unread().iter().map(text).map(error);
+    let unread = unread.map(|it| Fault { is_apart: !is_alone, ..it });
+    let faults = unread.chain(images.findings().iter().map(text).map(error));
+    let notes = images.notes().iter().map(|note| (String::new(), note.clone()));
     let notes = notes.map(|it| if is_alone { error(it) } else { warning(it) });
     faults.chain(notes).collect()
 }

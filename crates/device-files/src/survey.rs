@@ -53,11 +53,13 @@ pub fn survey<R: Read + Seek + Clone>(mut reader: R, options: &Options) -> io::R
     match ContainerImages::read(reader.clone(), (&head, len), options) {
         Ok(images) => surveyor.images = images,
         Err(error) if error.kind() == gpu_packages::ErrorKind::Io => return Err(error.into()),
-        // The layers are judged one by one, and not read as what they are.
-        Err(error) => surveyor.findings.push(Fault::of_package("", &error)),
+        Err(error) => {
+            surveyor.is_unclear = true;
+            surveyor.findings.push(Fault::of_package("", &error));
+        }
     }
     each_file(reader, options, &mut surveyor)?;
-    let Surveyor { listing, files, mut findings, images } = surveyor;
+    let Surveyor { listing, files, mut findings, images, .. } = surveyor;
     let (names, of_images) = images.map_or((Vec::new(), Vec::new()), |it| (it.names, it.findings));
     findings.extend(of_images);
     Ok(Survey { listing, files: Arc::new(files), images: names.into(), findings })
@@ -78,6 +80,8 @@ struct Surveyor {
     files: Vec<Containers>,
     findings: Vec<Fault>,
     images: Option<ContainerImages>,
+    /// `true` if container images cannot be read: it is not known which files they see.
+    is_unclear: bool,
 }
 
 impl FileVisitor for Surveyor {
@@ -88,7 +92,12 @@ impl FileVisitor for Surveyor {
     fn file(&mut self, file: &mut DeviceFile<'_>) -> io::Result<()> {
         let options = file.options().clone().with_tables_only(true);
         let member = file.member();
-        let (before, listing) = (self.listing.findings.len(), &mut self.listing);
+        let member_of = self.images.as_ref().zip(file.package_member());
+        let places = member_of.map_or(Some(Vec::new()), |(images, of)| images.places(of));
+        // No container image sees a file that has none.
+        let is_hidden = places.is_none();
+        let (before, others) = (self.listing.findings.len(), self.findings.len());
+        let listing = &mut self.listing;
         let mut walk = Walk { member, listing, units: UnitCollector::default() };
         let summary = file.walk(&options, &mut walk)?;
         let (mut units, faults) = walk.units.finish(summary.format, file.reader())?;
@@ -108,13 +117,14 @@ impl FileVisitor for Surveyor {
             };
             findings.extend(fault);
         }
-        let member_of = self.images.as_ref().zip(file.package_member());
-        let places = member_of.map_or(Some(Vec::new()), |(images, of)| images.places(of));
-        let places = places.unwrap_or_else(|| {
-            // No container image sees it.
+        if is_hidden || self.is_unclear {
             units.clear();
-            Vec::new()
-        });
+        }
+        if is_hidden {
+            let listed = self.listing.findings.iter_mut().skip(before);
+            listed.chain(self.findings.iter_mut().skip(others)).for_each(|it| it.is_apart = true);
+        }
+        let places = places.filter(|_| !units.is_empty()).unwrap_or_else(Vec::new);
         let (size, format, images) = (file.size(), summary.format.to_string(), summary.images);
         self.listing.files.push(FileRow { member: member.to_owned(), size, format, images });
         self.files.push(Containers { member: member.to_owned(), units, places });

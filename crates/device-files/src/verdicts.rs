@@ -70,7 +70,8 @@ impl Survey {
         let (gpus, is_package) = (gpus.to_vec(), self.listing.is_package);
         let verdicts = Vec::new();
         let mut found = Verdicts { verdicts, findings, is_package, gpus, files, images, answers };
-        found.verdicts = if found.files.iter().all(|file| file.units.is_empty()) {
+        let has_code = found.files.iter().any(|file| !file.units.is_empty());
+        found.verdicts = if !has_code && found.images.is_empty() {
             let nothing = Containers::default();
             let verdict = |gpu: &Device| Verdict::new(&select(&nothing, gpu), &nothing, gpu);
             found.gpus.iter().map(verdict).collect()
@@ -130,7 +131,8 @@ impl Verdicts {
 
     fn of_package(&self, is_partial: bool) -> Vec<Verdict> {
         match &*self.images {
-            names @ [_, _, ..] => {
+            [] => self.of_set(None, is_partial).collect(),
+            names => {
                 let of_image = |(number, name): (usize, &String)| {
                     let verdicts = self.of_set(Some(number), is_partial);
                     let image = |it| Verdict { image: Some(name.clone()), ..it };
@@ -138,7 +140,6 @@ impl Verdicts {
                 };
                 names.iter().enumerate().flat_map(of_image).collect()
             }
-            _ => self.of_set(None, is_partial).collect(),
         }
     }
 
@@ -161,8 +162,8 @@ impl Verdicts {
                 set.add(path, &file.units, asked.iter().copied());
             }
         }
+        let answers = set.answers();
         let answer = |(n, gpu): (usize, &Device)| {
-            let answers = set.answers();
             let known = answers.iter().find(|answer| answer.gpu.name() == gpu.name());
             let (answer, message) = match known {
                 Some(answer) => (answer.support, answer.conclusion.text.clone()),

@@ -502,6 +502,48 @@ fn layers_of_no_image_do_not_count_and_files_beside_images_do() {
 }
 
 #[test]
+fn an_image_that_cannot_be_read_has_no_sure_answer() {
+    let (hip, cuda) = (hip(), example("cuda-fatbin.o"));
+    let low = Layer::new(&[("old.o", &hip), ("cuda.o", &cuda)], Packed::Plain);
+    let top = Layer::new(&[(".wh.old.o", b"")], Packed::Plain);
+    let files = samples::images::layout(&[low, top]);
+    let archived = archive(&files);
+    let mut cut = files.clone();
+    cut.last_mut().unwrap().1.truncate(40);
+    for damaged in [archive(&cut), archived[..archived.len() - 1500].to_vec()] {
+        let found = of_images(&damaged, &["gfx1100", "gfx1030", "sm_90"]);
+        assert!(found.iter().all(|(_, answer, _)| *answer == "unknown"), "{found:?}");
+    }
+}
+
+#[test]
+fn an_image_that_lacks_a_layer_says_nothing_about_another() {
+    let (hip, cuda) = (hip(), example("cuda-fatbin.o"));
+    let mut made = Layout::new();
+    let sound = made.image(&[Layer::new(&[("a.o", &hip)], Packed::Plain)], "") + "}";
+    let layer = Layer::new(&[("b.o", &cuda)], Packed::Plain);
+    let other = made.image(std::slice::from_ref(&layer), "") + "}";
+    let lost = samples::images::hex(&layer.blob());
+    let mut files = made.finish(&[sound, other]);
+    files.retain(|(name, _)| !name.ends_with(&lost));
+    let found = of_images(&archive(&files), &["gfx1030", "gfx1100"]);
+    let answers: Vec<_> =
+        found.iter().map(|(image, answer, _)| (image.is_some(), *answer)).collect();
+    assert_eq!(answers, [(true, "no"), (true, "yes")], "{found:?}");
+}
+
+#[test]
+fn damage_that_no_image_sees_changes_no_answer() {
+    let (hip, cuda) = (hip(), example("cuda-fatbin.o"));
+    let low = Layer::new(&[("old.o", &hip[..3000]), ("cuda.o", &cuda)], Packed::Plain);
+    let top = Layer::new(&[(".wh.old.o", b"")], Packed::Plain);
+    let found = of_images(&docker_archive(&[low, top]), &["gfx1100", "sm_90"]);
+    let answers: Vec<_> = found.iter().map(|(_, answer, _)| *answer).collect();
+    assert_eq!(answers, ["no", "yes"], "{found:?}");
+    assert!(!found[1].2.contains("as a whole"), "{found:?}");
+}
+
+#[test]
 fn an_image_that_is_not_understood_is_never_a_no() {
     let mut files =
         samples::images::layout(&[Layer::new(&[("a.o", &example("cuda-fatbin.o"))], Packed::Gzip)]);

@@ -101,11 +101,11 @@ impl ImageSource {
     }
 
     /// Returns the images that an archive has; `None` for another file. One that is compressed as a whole, or lies on a server, is
-    /// copied to a temporary file. Damage of the tar file is for a walk through it.
+    /// copied to a temporary file.
     ///
     /// # Errors
     ///
-    /// The copy fails, or exceeds the limit.
+    /// The archive is damaged; the copy fails, or exceeds the limit.
     pub fn archive(opened: &Arc<Opened>, limits: &Limits) -> io::Result<Option<Self>> {
         let head = opened.head().get(..HEAD).unwrap_or(opened.head());
         let is_compressed = Codec::sniff(head) != Codec::None;
@@ -120,7 +120,7 @@ impl ImageSource {
         let Some(plain) = plain else { return Ok(None) };
         let archive = ImageArchive::read(BufReader::with_capacity(4 << 10, plain.reader()));
         let opened = Arc::clone(opened);
-        let archive = archive.ok().flatten();
+        let archive = archive.map_err(io::Error::from)?;
         Ok(archive.map(|archive| ImageSource::Archive(Archive { opened, plain, archive })))
     }
 

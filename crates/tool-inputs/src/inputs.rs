@@ -208,11 +208,13 @@ impl Inputs {
             let is_document =
                 DOCUMENTS.iter().any(|it| at.file_name().is_some_and(|name| name == *it));
             let (of_document, of_blob) = (at.parent().filter(|_| is_document), layout_place(at));
-            for directory in of_document.into_iter().chain(of_blob) {
+            let places = [(of_document, 1, false), (of_blob, 0, true)];
+            for (directory, document, is_blob) in places {
+                let Some(directory) = directory else { continue };
                 let key = (Arc::as_ptr(root), directory);
                 let (_, documents, has_blobs) = found.entry(key).or_insert((root, 0, false));
-                *documents += usize::from(of_document.is_some());
-                *has_blobs |= of_blob.is_some();
+                *documents += document;
+                *has_blobs |= is_blob;
             }
         }
         let is_one = |(documents, has_blobs)| documents == 2 || documents == 1 && has_blobs;
@@ -387,7 +389,7 @@ fn note_cost(looked: &mut Looked, file: &Input) {
     let Some(note) = file.server().and_then(Online::take_note) else { return };
     let (cost, left_out) = (note.cost, note.left_out);
     let between = if left_out.is_empty() { "" } else { "; " };
-    let note = format_args!("{cost}{between}{left_out}");
+    let note = format!("{cost}{between}{left_out}");
     report::note_with_code(&file.name, "network/cost", &note);
     if !left_out.is_empty() {
         looked.left_out(&file.name, left_out);

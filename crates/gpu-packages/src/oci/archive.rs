@@ -60,13 +60,24 @@ impl ImageArchive {
     ///
     /// # Errors
     ///
-    /// Faults of the tar file; [`Limit`](ErrorKind::Limit) for more than 64 MiB of names; errors of the reader.
+    /// Faults of the tar file after the first member with a name that images have; [`Limit`](ErrorKind::Limit) for more than 64 MiB of
+    /// names; errors of the reader.
     pub fn read(mut reader: impl ReadSeek) -> Result<Option<Self>, Error> {
         let len = reader.seek(SeekFrom::End(0))?;
         reader.seek(SeekFrom::Start(0))?;
         let mut tar = TarReader::with_skip(Raw::new(reader, len), Raw::skip);
         let (mut files, mut room) = (BTreeMap::new(), MAX_NAMES);
-        while let Some(member) = tar.next_member()? {
+        loop {
+            let member = match tar.next_member() {
+                Ok(Some(member)) => member,
+                Ok(None) => break,
+                // Damage of another tar file is for a walk through it.
+                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                Err(error) if files.keys().any(|it: &String| may_be_of_image(it.as_bytes())) => {
+                    return Err(error);
+                }
+                Err(_) => return Ok(None),
+            };
             let name = String::from_utf8_lossy(without_dot(member.name())).into_owned();
             let held = name.len() + member.link().len() + 64;
             room = room.checked_sub(held).ok_or_else(|| {

@@ -115,9 +115,9 @@ fn no_json(text: &str, error: &serde_json::Error) -> Error {
     let at = if error.is_eof() {
         text.len()
     } else {
-        // Lines and columns count from 1.
+        // Lines and columns count from 1; the end of a line is column 0 of the next.
         let lines = text.split_inclusive('\n').take(error.line().max(1) - 1);
-        lines.map(str::len).sum::<usize>() + error.column().max(1) - 1
+        (lines.map(str::len).sum::<usize>() + error.column()).max(1) - 1
     };
     let found = match text.get(at..).and_then(|rest| rest.chars().next()) {
         Some(found) => format!("{found:?}"),

@@ -78,11 +78,11 @@ impl VisibleMembers {
             let Some(((own, offset), layer)) = own.zip(images.layers().get(layer)) else {
                 continue;
             };
-            self.hold(FILE + own.len() as u64)?;
+            let other: Option<Box<[u8]>> = (path != own).then(|| path.into());
+            self.hold(FILE + (own.len() + other.as_ref().map_or(0, |it| it.len())) as u64)?;
             let Some(files) = self.layers.get_mut(layer.file()) else { continue };
             let new = || Visible { offset, seen: Vec::new() };
             let visible = files.entry(own.into()).or_insert_with(new);
-            let other = (path != own).then(|| path.into());
             // A hard link has several names, which may lead to variants and libraries of their own.
             visible.seen.push((image, other));
         }

@@ -236,8 +236,7 @@ impl Input {
                 }
                 if let Some(trailing) = package.trailing().filter(|_| !scope.verifies) {
                     let name = input::display(&self.path);
-                    let what = format_args!("{trailing} bytes follow its zip file");
-                    report::note_about(&name, &what);
+                    report::note_about(&name, &format!("{trailing} bytes follow its zip file"));
                 }
                 package
             }

@@ -682,3 +682,32 @@ fn files_beside_the_images_of_an_archive_count() {
     assert!(status == Some(1) && said.contains("lib/f.o"), "{said}");
     place.fails(&["check", "--only", "gfx1100", "oci.tar"], "lib/f.o");
 }
+
+/// The files of an image are never answered one by one.
+#[test]
+fn damaged_archives_of_images_have_no_answer() {
+    let place = Place::with("a", b"");
+    let (good, other) = (code(&place, "gfx1100"), code(&place, "gfx906"));
+    let layers = [
+        Layer::new(&[("old.o", &good), ("a.o", &other)], Packed::Plain),
+        Layer::new(&[(".wh.old.o", b"")], Packed::Plain),
+    ];
+    let docker = images::docker_archive(&layers);
+    let mut wrong = docker.clone();
+    let at = wrong.windows(13).position(|it| it == b"manifest.json").unwrap();
+    wrong[at + 150] ^= 1;
+    let many: Vec<_> = (0..90).map(|n| format!("{}{n}", "d/".repeat(450_000))).collect();
+    let empty: &[u8] = b"";
+    let many: Vec<u8> = many.iter().flat_map(|name| images::with_attributes(name, empty)).collect();
+    for (name, bytes) in [
+        ("cut.tar", &docker[..docker.len() - 3000]),
+        ("wrong.tar", &wrong),
+        ("names.tar", &[&many[..], &docker].concat()),
+    ] {
+        fs::write(place.path(name), bytes).unwrap();
+        let (status, said) = matched(&place, "gfx1100", name);
+        assert!(status == Some(1) && !said.contains("has code"), "{name}: {said}");
+        let (status, said) = matched(&place, "gfx906", name);
+        assert!(status == Some(1) && !said.contains("code for gfx906 in"), "{name}: {said}");
+    }
+}
