@@ -22,7 +22,7 @@ pub struct Fault {
     /// `true` if answers about GPUs say it of the image.
     #[serde(skip)]
     pub(crate) is_in_answers: bool,
-    /// `true` if it is about what no answer counts: a container image that has none, a file that no image sees.
+    /// `true` if no answer counts what it names: a container image without an answer, a file that no image sees.
     #[serde(skip)]
     pub(crate) is_apart: bool,
 }
