@@ -124,7 +124,10 @@ impl FileVisitor for Surveyor {
             let listed = self.listing.findings.iter_mut().skip(before);
             listed.chain(self.findings.iter_mut().skip(others)).for_each(|it| it.is_apart = true);
         }
-        let places = places.filter(|_| !units.is_empty()).unwrap_or_else(Vec::new);
+        let places = match places {
+            Some(places) if !units.is_empty() => places,
+            _ => Vec::new(),
+        };
         let (size, format, images) = (file.size(), summary.format.to_string(), summary.images);
         self.listing.files.push(FileRow { member: member.to_owned(), size, format, images });
         self.files.push(Containers { member: member.to_owned(), units, places });

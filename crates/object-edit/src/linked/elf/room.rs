@@ -62,6 +62,8 @@ pub(super) struct Room {
     units: Vec<Unit>,
     /// Evicted sections that no longer fit after the table, by index.
     homeless: Vec<usize>,
+    /// Sections that an edit of another slot moved, by index.
+    elsewhere: Vec<usize>,
     /// The start of the first content that cannot move.
     barrier: u64,
     /// `true` if the table lies where it is looked for, in memory.
@@ -90,8 +92,8 @@ impl Room {
             file.loads().find(|load| load.p_offset.get(LE) == 0 && load.p_filesz.get(LE) > TABLE);
         let usable = file.header.e_phoff.get(LE) == TABLE && first.is_some();
         let base = first.map_or(0, |load| load.p_vaddr.get(LE));
-        let mut room =
-            Room { headers, units: Vec::new(), homeless: Vec::new(), barrier: 0, usable, base };
+        let (units, homeless, elsewhere) = (Vec::new(), Vec::new(), Vec::new());
+        let mut room = Room { headers, units, homeless, elsewhere, barrier: 0, usable, base };
         let Some(first) = first.filter(|_| usable) else {
             room.homeless.clone_from(&slot.evicted);
             return room;
@@ -109,13 +111,20 @@ impl Room {
         let mut sections: Vec<usize> = (0..file.sections.len()).filter(zone).collect();
         sections.retain(|&index| offset(file, index) < barrier);
         sections.sort_by_key(|&index| (offset(file, index), index));
-        room.units = units(file, &sections, &|index| in_place(index) == Some(Movable::Near));
+        room.units = self::units(file, &sections, &|index| in_place(index) == Some(Movable::Near));
         // Sections that share bytes do not move.
         let overlap = room.units.iter().zip(room.units.iter().skip(1));
         if let Some(n) = overlap.into_iter().position(|(a, b)| a.end() > b.place) {
             room.barrier = room.units.get(n).map_or(0, |unit| unit.place);
             room.units.truncate(n);
         }
+        // An edit of another slot moved these.
+        let is_elsewhere = |index: &usize| {
+            let section = file.sections.get(*index);
+            let is_movable = section.and_then(|it| movable(file, dynamic, it)).is_some();
+            is_movable && in_place(*index).is_none() && !slot.evicted.contains(index)
+        };
+        room.elsewhere = (0..file.sections.len()).filter(is_elsewhere).collect();
         room.restore(file, &slot.evicted);
         room
     }
@@ -139,10 +148,7 @@ impl Room {
         back.extend(moved);
         back.sort_by_key(|unit| unit.sections.first().copied());
         let next = units.iter().map(|unit| unit.place).min().unwrap_or(self.barrier);
-        // An edit of another slot has one of them.
-        let mut indices: Vec<usize> = back.iter().flat_map(|unit| unit.sections.clone()).collect();
-        indices.sort_unstable();
-        let are_all_here = indices.windows(2).all(|pair| matches!(pair, [a, b] if b - a == 1));
+        let are_all_here = self.elsewhere.iter().all(|&index| index > last);
         let end = back.iter_mut().try_fold(Room::table_end(self.headers), |at, unit| {
             let place = unit.fit(at)?;
             unit.place = place.start;
@@ -204,7 +210,12 @@ impl Room {
             let before = unit.fit(end_before).filter(|before| before.start == unit.place);
             let Some(before) = before.filter(|_| end > unit.place) else { break };
             // An edit of another slot may have left a gap after it.
-            let next = self.units.get(n + 1).map_or(self.barrier, |next| next.place);
+            let after = self.units.get(n + 1);
+            let last = unit.sections.last().copied();
+            let first = after.and_then(|after| after.sections.first().copied());
+            let is_between = |index: &&usize| last < Some(**index) && Some(**index) < first;
+            let has_gap = self.elsewhere.iter().any(|index| is_between(&index));
+            let next = after.filter(|_| has_gap).map_or(unit.end(), |after| after.place);
             let fits = !unit.near && end <= next;
             if fits && best.is_none_or(|(size, _)| unit.size < size) {
                 best = Some((unit.size, moves.len()));
