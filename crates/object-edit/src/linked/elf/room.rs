@@ -122,9 +122,11 @@ impl Room {
         let is_elsewhere = |index: &usize| {
             let section = file.sections.get(*index);
             let is_movable = section.and_then(|it| movable(file, dynamic, it)).is_some();
-            is_movable && in_place(*index).is_none() && !slot.evicted.contains(index)
+            let is_here = room.units.iter().any(|unit| unit.sections.contains(index));
+            is_movable && !is_here && !slot.evicted.contains(index)
         };
-        room.elsewhere = (0..file.sections.len()).filter(is_elsewhere).collect();
+        let elsewhere = (0..file.sections.len()).filter(is_elsewhere).collect();
+        room.elsewhere = elsewhere;
         room.restore(file, &slot.evicted);
         room
     }
