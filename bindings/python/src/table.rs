@@ -59,7 +59,7 @@ pub(crate) struct SourceResult {
 
 #[pymethods]
 impl SourceResult {
-    /// ``True`` if there is no error, and no file is of a format that is not read.
+    /// ``True`` if there is no error, and the format of each file is read.
     #[getter]
     fn ok(&self) -> bool {
         !self.findings.iter().any(|one| one.is_error() || one.is_unread())

@@ -244,7 +244,7 @@ class SourceResult:
         """Bytes of contents that a server sent; 0 for a file."""
     @property
     def ok(self) -> bool:
-        """``True`` if there is no error, and no file is of a format that is not read."""
+        """``True`` if there is no error, and the format of each file is read."""
 
 @final
 class Scan:
