@@ -42,6 +42,8 @@ pub struct ShortReport<'a> {
     links: HashMap<PathBuf, (u64, u64)>,
     has_failed: bool,
     why: bool,
+    /// `true` if a printed reason names an option, which `shrink` lacks.
+    names_option: bool,
     /// Bytes of what else takes space in directories, if nothing is written.
     extras: Option<Vec<(&'static str, u128)>>,
 }
@@ -70,6 +72,7 @@ impl<'a> ShortReport<'a> {
             links: HashMap::new(),
             has_failed: false,
             why,
+            names_option: false,
             extras: None,
         }
     }
@@ -95,6 +98,7 @@ impl<'a> ShortReport<'a> {
         shrunk.add(&row.tally);
         if let (About::Package, Stays::Refused(why)) = (row.about, &row.stays) {
             messages::note_about(&row.file, why);
+            self.names_option |= has_option(why);
         }
         match &row.stays {
             Stays::Nothing => {}
@@ -134,6 +138,20 @@ impl<'a> ShortReport<'a> {
     }
 }
 
+impl ShortReport<'_> {
+    /// Says which command has the options that reasons name.
+    fn explain_options(&self) {
+        if self.names_option {
+            messages::note(&"the options that these reasons name are those of `offload thin`");
+        }
+    }
+}
+
+/// Returns whether a reason names an option.
+fn has_option(reason: &str) -> bool {
+    reason.contains("(--") || reason.contains(" --")
+}
+
 impl Reporter for ShortReport<'_> {
     fn start(&mut self, inputs: &Inputs) {
         let mut known = HashSet::new();
@@ -170,7 +188,10 @@ impl Reporter for ShortReport<'_> {
             Err(failure) => {
                 let name = file.name();
                 let why = failure.complaints()?;
-                why.iter().for_each(|why| messages::error(&format_args!("{name}: {why}")));
+                for why in why {
+                    messages::error(&format_args!("{name}: {why}"));
+                    self.names_option |= has_option(&why);
+                }
                 self.fail();
             }
         }
@@ -207,6 +228,7 @@ impl Reporter for ShortReport<'_> {
             if !self.has_failed {
                 messages::error(&shrunk.nothing());
             }
+            self.explain_options();
             return Ok(Outcome::Faults);
         }
         shrunk.set_packages(self.packages.len());
@@ -222,7 +244,9 @@ impl Reporter for ShortReport<'_> {
                 show!(out, "{line}")?;
             }
             if self.why {
-                print_reasons(&mut out, &shrunk.reasons())?;
+                let reasons = shrunk.reasons();
+                print_reasons(&mut out, &reasons)?;
+                self.names_option |= reasons.iter().any(|stay| has_option(&stay.reason));
             }
             if let Some(mut extras) = self.extras.take() {
                 let others = shrunk.tally().other_vendors;
@@ -241,6 +265,7 @@ impl Reporter for ShortReport<'_> {
             let text = "names of one file (hard links) that get files of their own";
             messages::note(&format_args!("{text}: {split}"));
         }
+        self.explain_options();
         Ok(self.outcome())
     }
 }

@@ -324,9 +324,11 @@ impl Inputs {
         };
         let (at_once, each) = limits.threads.for_files(self.files.iter().map(Input::path));
         let budget = Budget::default();
-        let (verifies, merges, merged) = (self.verifies, self.merges, None);
+        let (verifies, merges) = (self.verifies, self.merges);
+        let (merged, fault) = (None, None);
         let variants = &self.variants;
-        let scope = Scope { limits, budget: &budget, keep, verifies, merges, merged, variants };
+        let scope =
+            Scope { limits, budget: &budget, keep, verifies, merges, merged, fault, variants };
         let mut looked = Looked::new(self.sought.clone(), "device code", self.directories.len());
         if self.faults > 0 {
             looked.set_faulty();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use device_select::SplitLibrary;
-use gpu_packages::{Finding, FindingKind, Member};
+use gpu_packages::{Finding, FindingKind, Member, MemberPath};
 
 use super::file::{Input, Origin};
 use crate::image_files::ImageSource;
@@ -30,6 +30,8 @@ pub(super) struct Scope<'a> {
     pub(super) merges: bool,
     /// The images that are looked into.
     pub(super) merged: Option<Within<'a>>,
+    /// The reason why the images of an archive are not known, which is one of its findings.
+    pub(super) fault: Option<&'a str>,
     /// The variants that are installed in images.
     pub(super) variants: &'a Mutex<Vec<ImageVariant>>,
 }
@@ -128,7 +130,16 @@ impl Input {
             }
         };
         let ImageSource::Layout(layout) = &source else { return Ok(None) };
-        let Some(merged) = self.merged((&source, scope, threads), take)? else { return Ok(None) };
+        let merged = match self.merged(&source, scope, threads) {
+            Ok(merged) => merged,
+            Err(error) => {
+                take(Err((self.name.clone(), report::reason(&error)).into()))?;
+                if !scope.verifies {
+                    return Ok(None);
+                }
+                None
+            }
+        };
         for finding in merged.iter().flat_map(|it| &it.findings) {
             let name = format!("{}/{}", self.name, finding.path.to_string_lossy());
             take(Err(Missed::of_images(name, finding)))?;
@@ -161,27 +172,22 @@ impl Input {
     }
 
     /// Merges the layers of container images; `None` if the answer would be about other files, and a fault was taken.
-    fn merged<R>(
+    fn merged(
         &self,
-        (source, scope, threads): (&ImageSource, &Scope<'_>, Threads),
-        take: &mut Take<'_, R>,
-    ) -> io::Result<Option<Option<Merged>>> {
-        match Merged::read((&self.name, source), scope.limits, threads, scope.verifies) {
-            Ok(mut merged) => {
-                if let Some(merged) = &mut merged {
-                    let mut all = scope.variants.lock().unwrap_or_else(PoisonError::into_inner);
-                    all.append(&mut merged.variants);
-                }
-                for note in merged.iter().flat_map(|it| &it.notes) {
-                    report::note_about(&self.name, note);
-                }
-                Ok(Some(merged))
-            }
-            Err(error) => {
-                take(Err((self.name.clone(), report::reason(&error)).into()))?;
-                Ok(scope.verifies.then_some(None))
-            }
+        source: &ImageSource,
+        scope: &Scope<'_>,
+        threads: Threads,
+    ) -> io::Result<Option<Merged>> {
+        let read = Merged::read((&self.name, source), scope.limits, threads, scope.verifies);
+        let mut merged = read?;
+        if let Some(merged) = &mut merged {
+            let mut all = scope.variants.lock().unwrap_or_else(PoisonError::into_inner);
+            all.append(&mut merged.variants);
         }
+        for note in merged.iter().flat_map(|it| &it.notes) {
+            report::note_about(&self.name, note);
+        }
+        Ok(merged)
     }
 
     /// Does the same with the file, which is open.
@@ -269,7 +275,7 @@ impl Input {
             }
         };
         let (mut file, mut package) = (file.clone(), package);
-        let mut merged = None;
+        let (mut merged, mut fault) = (None, None);
         if scope.merges && !self.is_member() {
             let source = match ImageSource::archive(&package.opened, limits) {
                 Ok(source) => source,
@@ -290,9 +296,14 @@ impl Input {
                 };
             }
             if let Some(source) = &source {
-                let found = self.merged((source, scope, threads), take)?;
-                let Some(found) = found else { return Ok(None) };
-                merged = found;
+                match self.merged(source, scope, threads) {
+                    Ok(found) => merged = found,
+                    Err(error) if scope.verifies => fault = Some(report::reason(&error)),
+                    Err(error) => {
+                        take(Err((self.name.clone(), report::reason(&error)).into()))?;
+                        return Ok(None);
+                    }
+                }
             }
         }
         if let Some(merged) = merged.as_ref().filter(|_| !scope.verifies) {
@@ -302,7 +313,8 @@ impl Input {
             }
         }
         let merged = merged.as_ref().map(|merged| Within { merged, name: &self.name, file: None });
-        let scope = &Scope { merged: merged.or(scope.merged), ..*scope };
+        let fault = fault.as_deref();
+        let scope = &Scope { merged: merged.or(scope.merged), fault, ..*scope };
         let mut members = file.members(&package, scope, threads, work, (0, take))?;
         if !members.is_done {
             let all = Scope { keep: Keep::All, ..*scope };
@@ -476,6 +488,10 @@ impl Input {
                             verified.findings.push(Finding::new(path.clone(), *kind, text));
                         }
                     }
+                }
+                if let (Ok(verified), Some(fault)) = (&mut verified, scope.fault) {
+                    let (path, kind) = (MemberPath::default(), FindingKind::Unread);
+                    verified.findings.push(Finding::new(path, kind, fault.to_owned()));
                 }
                 let verified = Arc::new(verified.map_err(io::Error::from));
                 let origin = Origin::WholePackage(verified, archive.is_some());

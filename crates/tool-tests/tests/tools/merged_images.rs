@@ -455,7 +455,10 @@ fn decompressed(stream: &[u8]) -> Vec<u8> {
 fn all_fail(place: &Place, form: &str, words: &str) {
     place.fails(&["match", "--gpu", "gfx1100", form], words);
     place.fails(&["check", "--require", "gfx1100", form], words);
-    place.fails(&["verify", form], words);
+    let verified = place.offload(&["verify", form]);
+    let said = format!("{}{}", stdout(&verified), stderr(&verified));
+    assert!(verified.status.code() == Some(1) && said.contains(words), "{form}: {said}");
+    assert!(!said.contains(&format!("{form}: ok")), "{form}: {said}");
     assert_eq!(place.offload(&["verify", "-q", form]).status.code(), Some(1), "{form}");
     let said = matched(place, "gfx1100", form).1;
     assert!(!said.contains("code for gfx1100"), "{form}: {said}");

@@ -53,7 +53,9 @@ fn a_signed_wheel_is_counted_or_fails() {
     let said = place.succeeds(&["shrink", "--gpu", "gfx1100", "foo.whl", "hip.o", "--why"]);
     assert!(said.contains("1 file could not be edited") && said.contains("signature"), "{said}");
     assert!(fs::read(place.path("foo.whl")).unwrap() == signed);
+    let explains = "the options that these reasons name are those of `offload thin`";
     place.fails(&["shrink", "--gpu", "gfx1100", "foo.whl"], "was found; 1 file could not be");
+    place.fails(&["shrink", "--gpu", "gfx1100", "foo.whl", "-o", "out.whl"], explains);
     place.fails(&["shrink", "--gpu", "gfx1100", "foo.whl", "-o", "out.whl"], "signature");
 }
 
