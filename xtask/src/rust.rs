@@ -175,7 +175,7 @@ pub(crate) fn licences(ci: &mut Ci) -> Result {
 /// Every place of the damaged samples and every call that can fail, where the gate takes some of them.
 pub(crate) fn thorough(ci: &mut Ci) -> Result {
     let target: &Path = &ci.workspace.target.join("thorough");
-    run(command("cargo test --workspace --lib --bins --tests --target-dir")
+    run(command("cargo test --no-fail-fast --workspace --lib --bins --tests --target-dir")
         .arg(target)
         .env("THOROUGH", "1")
         .env("PROPTEST_CASES", "512")

@@ -208,6 +208,7 @@ struct Directory(PathBuf);
 impl Directory {
     fn new(below: &Path) -> Result<Self, Error> {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
+        #[cfg_attr(not(unix), expect(unused_mut))]
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

@@ -72,5 +72,5 @@ pub fn bytes(argument: OsString) -> Vec<u8> {
 /// Returns the bytes of an argument, as [`path`] takes them.
 #[cfg(not(unix))]
 pub fn bytes(argument: OsString) -> Vec<u8> {
-    argument.to_string_lossy().into_owned().into_bytes()
+    argument.into_string().unwrap_or_else(|text| text.to_string_lossy().into_owned()).into_bytes()
 }

@@ -80,6 +80,7 @@ impl NewPermissions {
         if metadata.gid() == group { Ok(()) } else { set_mode(new, &metadata, narrowed & 0o777) }
     }
 
+    /// Does nothing: a mode has no meaning here.
     #[cfg(not(unix))]
     pub fn narrow(self, _new: &File) -> io::Result<()> {
         Ok(())
@@ -181,6 +182,7 @@ impl Permissions {
         NewPermissions::PLAIN.mode | self.attributes << 16
     }
 
+    /// Makes a new file read-only if the old one is.
     pub fn hand_over(self, new: &File) -> io::Result<()> {
         let mut permissions: fs::Permissions = new.metadata()?.permissions();
         if permissions.readonly() == self.readonly {

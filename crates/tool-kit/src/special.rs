@@ -17,6 +17,7 @@ pub fn is_device(metadata: &Metadata) -> bool {
     metadata.file_type().is_char_device() || metadata.file_type().is_block_device()
 }
 
+/// Returns `false`: a device is not told from its metadata here.
 #[cfg(not(unix))]
 pub fn is_device(_metadata: &Metadata) -> bool {
     false
@@ -30,6 +31,7 @@ pub fn is_null_device(metadata: &Metadata) -> bool {
     metadata.file_type().is_char_device() && std::fs::metadata("/dev/null").is_ok_and(is_same)
 }
 
+/// Returns `false`: a device is not told from its metadata here.
 #[cfg(not(unix))]
 pub fn is_null_device(_metadata: &Metadata) -> bool {
     false

@@ -14,13 +14,16 @@ use serde_json::Value;
 
 struct Files(BTreeMap<String, Vec<u8>>);
 
+/// The error of [`ImageFiles::read`] here.
+const NOT_THERE: &str = "it is not there";
+
 impl ImageFiles for Files {
     fn size(&self, name: &str) -> Option<u64> {
         Some(self.0.get(name)?.len() as u64)
     }
 
     fn read(&self, name: &str, _: u64) -> Result<Vec<u8>, Error> {
-        Ok(self.0[name].clone())
+        self.0.get(name).cloned().ok_or_else(|| Error::refused(NOT_THERE))
     }
 
     fn has(&self, is_wanted: &dyn Fn(&str) -> bool) -> bool {
@@ -37,7 +40,7 @@ impl ImageFiles for Archived<'_> {
     }
 
     fn read(&self, name: &str, _: u64) -> Result<Vec<u8>, Error> {
-        let place = self.1.place(name).unwrap();
+        let place = self.1.place(name).ok_or_else(|| Error::refused(NOT_THERE))?;
         Ok(self.0[place.start as usize..place.end as usize].to_vec())
     }
 

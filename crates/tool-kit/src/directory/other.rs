@@ -33,6 +33,7 @@ impl Directory {
         }
     }
 
+    /// Returns its path, which tells it from others.
     pub fn id(&self) -> Id {
         self.path.clone()
     }
@@ -123,6 +124,7 @@ impl Directory {
         fs::rename(self.path.join(from), self.path.join(to))
     }
 
+    /// Removes a file.
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {
         fs::remove_file(self.path.join(name))
     }
