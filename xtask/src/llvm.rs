@@ -122,7 +122,9 @@ pub(crate) fn lit(ci: &mut Ci) -> Result {
 pub(crate) fn wine(ci: &mut Ci) -> Result {
     let end = windows::wine(&ci.workspace).and_then(|wine| {
         need_llvm()?;
-        run(peer().args(["--test", "llvm", "wine", "--", "--ignored"]).env("WINE", wine))
+        let mut test = peer();
+        test.args(["--test", "llvm", "wine", "--", "--ignored"]).env("WINE", wine);
+        run(test.env("WINEPATH", windows::wine_path(&ci.workspace)))
     });
     ci.may_lack("edited DLLs under Wine", end)
 }

@@ -118,6 +118,15 @@ pub(crate) fn wine(workspace: &Workspace) -> Result<PathBuf> {
     Ok(wine)
 }
 
+/// The directory of the library that Wine's own programs need, in Wine's place.
+const ZLIB: &str = "usr/x86_64-w64-mingw32/lib";
+
+/// Returns the path where Wine finds that library, as `WINEPATH` has it.
+pub(crate) fn wine_path(workspace: &Workspace) -> String {
+    let roots = [place(workspace).join("wine"), PathBuf::from("/")];
+    roots.map(|root| format!("Z:{}", root.join(ZLIB).display())).join(";")
+}
+
 /// Compiles the tools with a profile, and returns the directory of their programs.
 fn compiled(workspace: &Workspace, profile: &str) -> Result<PathBuf> {
     if !is_x86_64_linux() {
@@ -153,13 +162,13 @@ fn tools(workspace: &Workspace) -> Result<PathBuf> {
 
 /// Makes the programs and libraries that Wine and the cases need, in a directory.
 fn make_programs(workspace: &Workspace, tools: &Path) -> Result {
-    // Wine's own programs need it, and look for it here.
+    // Wine's own programs look for it here, too.
     let system = tools.join("prefix/drive_c/windows/system32");
     fs::create_dir_all(&system)?;
-    let zlib = "usr/x86_64-w64-mingw32/lib/zlib1.dll";
     for root in [place(workspace).join("wine"), PathBuf::from("/")] {
-        if has(root.join(zlib)) {
-            fs::copy(root.join(zlib), system.join("zlib1.dll"))?;
+        let zlib = root.join(ZLIB).join("zlib1.dll");
+        if has(&zlib) {
+            fs::copy(zlib, system.join("zlib1.dll"))?;
         }
     }
     for (name, options, source) in PROGRAMS {

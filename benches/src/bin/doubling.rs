@@ -40,7 +40,10 @@ const FILES: &[Question] = &[
     Question("offload", &["kernels", "{}"]),
     Question("offload", &["size", "--by", "kernel", "{}"]),
     Question("offload", &["diff", "{}", "{}"]),
+    Question("offload", &["report", "{}", "-o", "{out}"]),
     Question("offload", &["verify", "{}"]),
+    Question("offload", &["check", "--require", "gfx906", "{}"]),
+    Question("offload", &["variant", "show", "{}"]),
     Question("offload", &["extract", "{}", "-o", "{dir}"]),
     Question("offload", &["unbundle", "{}", "hip-amdgcn-amd-amdhsa--gfx906={out}"]),
     Question("offload", &["bundle", "-o", "{out}", "hip-amdgcn-amd-amdhsa--gfx906={}"]),
@@ -136,7 +139,7 @@ const FILES: &[Question] = &[
     Question("roc-obj-ls", &["{}"]),
 ];
 /// Commands that read no file whose size can be doubled, or only trees.
-const OTHERS: [&str; 6] = ["gpus", "why", "completions", "man", "help", "doctor"];
+const OTHERS: [&str; 7] = ["gpus", "why", "explain", "completions", "man", "help", "doctor"];
 
 const TREES: &[(&str, Tree, &[Question])] = &[
     (
@@ -151,11 +154,14 @@ const TREES: &[(&str, Tree, &[Question])] = &[
             Question("offload", &["extract", "{}", "-o", "{dir}"]),
         ],
     ),
-    ("environment of packages", environment, DOCTOR),
-    ("environment, rows of one file", rows_of_one_file, DOCTOR),
+    ("environment of packages", environment, ENVIRONMENT),
+    ("environment, rows of one file", rows_of_one_file, ENVIRONMENT),
 ];
-const DOCTOR: &[Question] =
-    &[Question("offload", &["doctor", "--prefix", "{}", "--gpu", "gfx906"])];
+const ENVIRONMENT: &[Question] = &[
+    Question("offload", &["doctor", "--prefix", "{}", "--gpu", "gfx906"]),
+    Question("offload", &["check", "--require", "gfx906", "{}"]),
+    Question("offload", &["shrink", "--plan", "--gpu", "gfx906", "{}"]),
+];
 
 /// A function that makes a tree of about this many bytes.
 type Tree = fn(&Path, usize) -> io::Result<()>;

@@ -26,9 +26,9 @@ pub use objects::{
     universal_of_slices, wasm_of_sections,
 };
 pub use packages::{
-    deb_of_empty_members, deb_of_rows, image_of_layers, tar_of_bundles, tar_of_extended_headers,
-    tar_of_one_name, tar_of_texts, wheel_of_rows, zip_of_bundles, zip_of_findings, zip_of_one_name,
-    zip_of_texts,
+    deb_of_empty_members, deb_of_rows, image_of_files, image_of_layers, image_of_removed_files,
+    tar_of_bundles, tar_of_extended_headers, tar_of_one_name, tar_of_texts, wheel_of_rows,
+    zip_of_bundles, zip_of_findings, zip_of_one_name, zip_of_texts,
 };
 
 /// Function that makes an input of about this many bytes.
@@ -93,6 +93,8 @@ pub const ALL: &[(&str, Make)] = &[
     ("tar of bundles", tar_of_bundles),
     ("tar of extended headers", tar_of_extended_headers),
     ("image of layers", image_of_layers),
+    ("image of files", image_of_files),
+    ("image of removed files", image_of_removed_files),
     ("deb of empty members", deb_of_empty_members),
     ("deb of rows", deb_of_rows),
 ];

@@ -1,6 +1,7 @@
 //! Packages of many members, names, rows or layers.
 
 use samples::ar::{self, member};
+use samples::images::{self, Layer, Packed};
 use samples::packages::{self, Around, Made, padded, tar_header};
 use samples::put;
 
@@ -111,12 +112,34 @@ pub fn tar_of_extended_headers(n: usize) -> Vec<u8> {
     }))
 }
 
-/// An image of containers: layers, each a tar file.
+/// Returns a layer of a container image with these names, each of the same file.
+fn layer(names: &[String], contents: &[u8]) -> Layer {
+    let files: Vec<_> = names.iter().map(|name| (&**name, contents)).collect();
+    Layer::new(&files, Packed::Plain)
+}
+
+/// A container image of layers.
 #[must_use]
 pub fn image_of_layers(n: usize) -> Vec<u8> {
-    let layer = tar([tar_member("opt/code.hipfb", &code(), b'0')].into_iter());
-    tar((0..n / (512 + layer.len()))
-        .map(|n| tar_member(&format!("{n:07}/layer.tar"), &layer, b'0')))
+    let names = |n| [format!("opt/{n:07}.hipfb")];
+    let layers: Vec<_> = (0..n / 4096).map(|n| layer(&names(n), &code())).collect();
+    images::docker_archive(&layers)
+}
+
+/// A container image of a layer of files.
+#[must_use]
+pub fn image_of_files(n: usize) -> Vec<u8> {
+    let names: Vec<_> = names(n / 1024).chain(["opt/code.hipfb".to_owned()]).collect();
+    images::docker_archive(&[layer(&names, &code())])
+}
+
+/// A container image whose upper layer removes the files of the lower one.
+#[must_use]
+pub fn image_of_removed_files(n: usize) -> Vec<u8> {
+    let count = n / 2048;
+    let names: Vec<_> = names(count).chain(["opt/code.hipfb".to_owned()]).collect();
+    let removed: Vec<_> = (0..count).map(|n| format!("foo/.wh.{n:07}.txt")).collect();
+    images::docker_archive(&[layer(&names, &code()), layer(&removed, b"")])
 }
 
 /// A Debian package of these archive members before its data.

@@ -93,6 +93,7 @@ impl Wine {
             .current_dir(place)
             .env("WINEPREFIX", place.join("prefix"))
             .env("WINEDEBUG", "-all")
+            .envs(std::env::var_os("WINEPATH").map(|path| ("WINEPATH", path)))
             .output()
             .unwrap();
         assert!(output.status.success(), "{}: {}", file.display(), stderr(&output));
