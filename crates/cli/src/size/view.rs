@@ -28,7 +28,7 @@ pub(super) fn table(
     }
     let mut sorted: Vec<&Row> = rows.iter().collect();
     let by_target = top.is_none();
-    sorted.sort_by_key(|row| {
+    sorted.sort_by_cached_key(|row| {
         let of_target = targets.get(&*row.target).filter(|_| by_target);
         let target = by_target.then_some(&*row.target);
         (Reverse(of_target), target, Reverse((row.amount.stored, row.amount.plain)))

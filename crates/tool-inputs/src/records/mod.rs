@@ -97,7 +97,8 @@ impl Lists {
         said
     }
 
-    /// Returns the rows of a file, each with the position of its list.
+    /// Returns the rows of a file, each with the position of its list. Rows with one spelling of its path are there once: a list knows
+    /// them by that.
     fn rows_of(&mut self, file: &Input) -> Vec<(usize, Vec<u8>)> {
         let Some(real) = file.real() else { return Vec::new() };
         let lists = self.above(&real, file);
@@ -107,7 +108,8 @@ impl Lists {
         let rows = self.rows.get(&real).into_iter().flatten();
         let mut found: Vec<_> =
             rows.filter(|(at, _)| lists.binary_search(at).is_ok()).cloned().collect();
-        found.sort_by_key(|(at, _)| *at);
+        found.sort_unstable();
+        found.dedup();
         found
     }
 

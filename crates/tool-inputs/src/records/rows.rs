@@ -34,19 +34,23 @@ impl<'l> Listed<'l> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hashes the contents of a file as its rows need it.
+    /// Hashes the contents of a file as its rows need it, once for each algorithm.
     fn hashed(
         &self,
         rows: Vec<(usize, Vec<u8>)>,
         contents: &File,
     ) -> io::Result<Vec<Row<FileHashes>>> {
-        let mut hashed = Vec::new();
-        for (at, row) in rows {
-            let algorithms = self.lock().list(at).map(|list| list.text.algorithms(&row));
-            let Some(algorithms) = algorithms else { continue };
-            hashed.push((at, row, FileHashes::of(Positioned::new(contents), &algorithms)?));
+        let mut algorithms = Vec::new();
+        for (at, row) in &rows {
+            let own = self.lock().list(*at).map(|list| list.text.algorithms(row));
+            for algorithm in own.into_iter().flatten() {
+                if !algorithms.contains(&algorithm) {
+                    algorithms.push(algorithm);
+                }
+            }
         }
-        Ok(hashed)
+        let found = FileHashes::of(Positioned::new(contents), &algorithms)?;
+        Ok(rows.into_iter().map(|(at, row)| (at, row, found.clone())).collect())
     }
 
     /// Returns how a file differs from its rows. A file that an interrupted run wrote does not. A file that is about to be
