@@ -118,13 +118,15 @@ pub(crate) fn wine(workspace: &Workspace) -> Result<PathBuf> {
     Ok(wine)
 }
 
-/// The directory of the library that Wine's own programs need, in Wine's place.
-const ZLIB: &str = "usr/x86_64-w64-mingw32/lib";
-
-/// Returns the path where Wine finds that library, as `WINEPATH` has it.
-pub(crate) fn wine_path(workspace: &Workspace) -> String {
+/// Returns the directories that may have the library that Wine's own programs need: of an unpacked Wine, and of an installed one.
+fn zlib_places(workspace: &Workspace) -> [PathBuf; 2] {
     let roots = [place(workspace).join("wine"), PathBuf::from("/")];
-    roots.map(|root| format!("Z:{}", root.join(ZLIB).display())).join(";")
+    roots.map(|root| root.join("usr/x86_64-w64-mingw32/lib"))
+}
+
+/// Returns these directories as `WINEPATH` has them.
+pub(crate) fn wine_path(workspace: &Workspace) -> String {
+    zlib_places(workspace).map(|place| format!("Z:{}", place.display())).join(";")
 }
 
 /// Compiles the tools with a profile, and returns the directory of their programs.
@@ -165,8 +167,8 @@ fn make_programs(workspace: &Workspace, tools: &Path) -> Result {
     // Wine's own programs look for it here, too.
     let system = tools.join("prefix/drive_c/windows/system32");
     fs::create_dir_all(&system)?;
-    for root in [place(workspace).join("wine"), PathBuf::from("/")] {
-        let zlib = root.join(ZLIB).join("zlib1.dll");
+    for place in zlib_places(workspace) {
+        let zlib = place.join("zlib1.dll");
         if has(&zlib) {
             fs::copy(zlib, system.join("zlib1.dll"))?;
         }

@@ -171,7 +171,7 @@ impl Input {
         Ok(Some(count))
     }
 
-    /// Merges the layers of container images; `None` if the answer would be about other files, and a fault was taken.
+    /// Merges the layers of container images; `None` if there are no images.
     fn merged(
         &self,
         source: &ImageSource,
