@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::ci::Ci;
 use crate::files;
 use crate::machine::{has, has_target, is_x86_64_linux, need, variable};
-use crate::process::{self, Result, Stop, command, lacking, read};
+use crate::process::{self, Result, Stop, command, lacking, read, succeeds};
 use crate::workspace::Workspace;
 
 const TRIPLE: &str = "x86_64-pc-windows-gnu";
@@ -74,19 +74,24 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result {
     if checks {
         let (wine, libraries) = (wine(workspace)?, place(workspace).join("tools"));
         make_programs(workspace, &libraries)?;
-        archive::check(workspace, &packed, || {
-            let mut run = Command::new(&wine);
-            run.env("WINEDEBUG", "-all").env("WINEPREFIX", libraries.join("prefix"));
-            run.env("WINEPATH", format!("Z:{}", libraries.display()));
-            run
-        })?;
+        archive::check(workspace, &packed, || in_wine(&wine, &libraries))?;
     }
     Ok(())
+}
+
+/// Returns Wine with a prefix among these libraries, which it finds.
+fn in_wine(wine: &Path, libraries: &Path) -> Command {
+    let mut run = Command::new(wine);
+    run.env("WINEDEBUG", "-all").env("WINEPREFIX", libraries.join("prefix"));
+    run.env("WINEPATH", format!("Z:{}", libraries.display()));
+    run
 }
 
 fn check(workspace: &Workspace) -> Result {
     let wine = wine(workspace)?;
     let tools = tools(workspace)?;
+    // The first start makes the prefix, and may fail on a busy machine, where that takes longer than Wine waits.
+    succeeds(in_wine(&wine, &tools).arg(tools.join("offload.exe")).arg("--version"));
     let test = "cargo test --quiet --locked -p tool-tests --test tools cases::windows -- --ignored";
     process::run(command(test).env("WINDOWS_TOOLS", tools).env("WINE", wine))?;
     run(workspace, &["--check".to_owned()])

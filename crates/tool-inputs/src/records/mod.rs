@@ -34,11 +34,20 @@ pub struct Lists {
     bases: HashMap<PathBuf, Vec<PathBuf>>,
     /// The lists in each of these, by their position.
     by_directory: HashMap<PathBuf, Range<usize>>,
-    /// The lists that may have rows of the files in a directory, in order.
-    above: HashMap<PathBuf, Arc<[usize]>>,
+    /// The lists that may have rows of the files in a directory, by the position of their group: directories share it with those above.
+    above: HashMap<PathBuf, usize>,
+    groups: Vec<Group>,
     /// The rows of all lists that were read, by the path of their file without links, each with the position of its list.
     rows: HashMap<PathBuf, Vec<(usize, Vec<u8>)>>,
     drops_signatures: bool,
+}
+
+/// Some lists, in order.
+#[derive(Debug, Default)]
+struct Group {
+    lists: Arc<[usize]>,
+    /// `true` once all were read.
+    is_read: bool,
 }
 
 /// The place of a list, and the list once it was read.
@@ -61,13 +70,17 @@ impl Lists {
     /// Finds the lists above these files. If some are written, those with journals that interrupted runs left are corrected as
     /// well.
     pub fn find(&mut self, files: &[Input], is_written: bool) {
-        let (mut known, mut asked) = (HashSet::new(), HashSet::new());
+        let (mut known, mut seen, mut asked) = (HashSet::new(), HashSet::new(), HashSet::new());
         for file in files {
             let Some(real) = file.real() else { continue };
             if !real.parent().is_some_and(|directory| known.insert(directory.to_owned())) {
                 continue;
             }
-            for &at in self.above(&real, file).iter() {
+            let group = self.above(&real, file);
+            if !seen.insert(group) {
+                continue;
+            }
+            for &at in self.lists_of_group(group).iter() {
                 if !asked.insert(at) {
                     continue;
                 }
@@ -101,9 +114,13 @@ impl Lists {
     /// them by that.
     fn rows_of(&mut self, file: &Input) -> Vec<(usize, Vec<u8>)> {
         let Some(real) = file.real() else { return Vec::new() };
-        let lists = self.above(&real, file);
-        for at in lists.iter() {
-            self.list(*at);
+        let group = self.above(&real, file);
+        let lists = self.lists_of_group(group);
+        if let Some(group) = self.groups.get_mut(group).filter(|group| !group.is_read) {
+            group.is_read = true;
+            for at in lists.iter() {
+                self.list(*at);
+            }
         }
         let rows = self.rows.get(&real).into_iter().flatten();
         let mut found: Vec<_> =
@@ -140,7 +157,8 @@ impl Lists {
     /// Returns the lists that may have rows of a file, and could not be read.
     fn unread(&mut self, file: &Input) -> Vec<String> {
         let Some(real) = file.real() else { return Vec::new() };
-        let lists = self.above(&real, file);
+        let group = self.above(&real, file);
+        let lists = self.lists_of_group(group);
         let places = lists.iter().filter_map(|at| self.places.get(*at));
         let failed = places.filter(|place| matches!(place.list, Some(Err(_))));
         let failed: Vec<_> = failed.map(|place| place.at.path().display().to_string()).collect();
@@ -148,41 +166,62 @@ impl Lists {
         (!failed.is_empty()).then(text).into_iter().collect()
     }
 
-    /// Returns the lists in all directories that a file lies in, and those of the environments that these are. `real` is its
-    /// path without links. Directories below the one that the user named are opened in that.
-    fn above(&mut self, real: &Path, file: &Input) -> Arc<[usize]> {
-        let directory = real.parent().unwrap_or(real);
-        if let Some(found) = self.above.get(directory) {
-            return Arc::clone(found);
+    /// Returns the lists of a group.
+    fn lists_of_group(&self, group: usize) -> Arc<[usize]> {
+        self.groups.get(group).map(|group| Arc::clone(&group.lists)).unwrap_or_default()
+    }
+
+    /// Returns the group of the lists in all directories that a file lies in, and of those of the environments that these are. `real` is
+    /// its path without links. Directories below the one that the user named are opened in that.
+    fn above(&mut self, real: &Path, file: &Input) -> usize {
+        let mut directories = real.parent().unwrap_or(real).ancestors();
+        let mut unknown = Vec::new();
+        let known = directories.find_map(|one| {
+            let known = self.above.get(one).copied();
+            unknown.extend(Some(one).filter(|_| known.is_none()));
+            known
+        });
+        let mut group = known.unwrap_or_else(|| self.add_group(Group::default()));
+        for directory in unknown.into_iter().rev() {
+            let above = self.lists_of_group(group);
+            let mut own = BTreeSet::new();
+            for base in self.bases(directory, file) {
+                own.extend(self.lists_of(base, file));
+            }
+            own.retain(|at| above.binary_search(at).is_err());
+            if !own.is_empty() {
+                own.extend(above.iter());
+                group = self.add_group(Group { lists: own.into_iter().collect(), is_read: false });
+            }
+            self.above.insert(directory.to_owned(), group);
         }
-        let directories = real.ancestors().skip(1);
-        let bases: Vec<_> = directories.flat_map(|one| self.bases(one, file)).collect();
-        let mut found = BTreeSet::new();
-        for base in bases {
-            let Lists { by_directory, places, .. } = self;
-            let lists = by_directory.entry(base).or_insert_with_key(|base| {
-                let first = places.len();
-                let (root, relative) = root_and_base(base);
-                // A directory that may not be read has no lists for this user.
-                if let Ok(root) = file.directory(root).map(Environment) {
-                    let lists = lists_in(&root, &slashed(relative));
-                    places.extend(lists.into_iter().map(|list| ListedPlace {
-                        at: listed::ListPlace {
-                            root: root.0.clone(),
-                            relative: input::path(&list),
-                        },
-                        base: relative.to_owned(),
-                        real: base.clone(),
-                        list: None,
-                    }));
-                }
-                first..places.len()
-            });
-            found.extend(lists.clone());
-        }
-        let found: Arc<[usize]> = found.into_iter().collect();
-        self.above.insert(directory.to_owned(), Arc::clone(&found));
-        found
+        group
+    }
+
+    fn add_group(&mut self, group: Group) -> usize {
+        self.groups.push(group);
+        self.groups.len() - 1
+    }
+
+    /// Returns the lists in a directory with distributions, which is a path without links.
+    fn lists_of(&mut self, base: PathBuf, file: &Input) -> Range<usize> {
+        let Lists { by_directory, places, .. } = self;
+        let lists = by_directory.entry(base).or_insert_with_key(|base| {
+            let first = places.len();
+            let (root, relative) = root_and_base(base);
+            // A directory that may not be read has no lists for this user.
+            if let Ok(root) = file.directory(root).map(Environment) {
+                let lists = lists_in(&root, &slashed(relative));
+                places.extend(lists.into_iter().map(|list| ListedPlace {
+                    at: listed::ListPlace { root: root.0.clone(), relative: input::path(&list) },
+                    base: relative.to_owned(),
+                    real: base.clone(),
+                    list: None,
+                }));
+            }
+            first..places.len()
+        });
+        lists.clone()
     }
 
     /// Returns a directory, and those with distributions of the environment that it is.
