@@ -2,7 +2,7 @@
 //! so those of this package are called otherwise, and get their names here.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// The names of the tools, and binaries of this package.
@@ -38,7 +38,9 @@ fn install(name: &str, binary: &str) -> String {
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tools");
     fs::create_dir_all(&directory).unwrap();
     let path = directory.join(name).with_extension(std::env::consts::EXE_EXTENSION);
-    let new: PathBuf = directory.join(format!("{name}.{}", std::process::id()));
+    // A rename to a name that the file has already leaves both.
+    let place = tempfile::tempdir_in(&directory).unwrap();
+    let new = place.path().join(name);
     if fs::hard_link(binary, &new).is_err() {
         fs::copy(binary, &new).unwrap();
     }
