@@ -168,7 +168,7 @@ impl Lists {
 
     /// Returns the lists of a group.
     fn lists_of_group(&self, group: usize) -> Arc<[usize]> {
-        self.groups.get(group).map(|group| Arc::clone(&group.lists)).unwrap_or_default()
+        self.groups.get(group).map_or_else(|| Arc::from([]), |group| Arc::clone(&group.lists))
     }
 
     /// Returns the group of the lists in all directories that a file lies in, and of those of the environments that these are. `real` is

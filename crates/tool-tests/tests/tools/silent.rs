@@ -39,7 +39,7 @@ const MOST: [Line; 30] = [
     ("target-id", [5, 3, 0]),
     ("tool-answers", [0, 1, 0]),
     ("tool-edits", [5, 0, 0]),
-    ("tool-inputs", [0, 3, 2]),
+    ("tool-inputs", [0, 3, 1]),
     ("tool-kit", [5, 9, 2]),
     ("tool-network", [1, 3, 0]),
     ("wrapper-ir", [2, 3, 0]),
