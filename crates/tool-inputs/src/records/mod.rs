@@ -30,9 +30,7 @@ use tool_kit::report::{self, Message};
 #[derive(Debug, Default)]
 pub struct Lists {
     places: Vec<ListedPlace>,
-    /// Each directory, and those with distributions of the environment that it is.
-    bases: HashMap<PathBuf, Vec<PathBuf>>,
-    /// The lists in each of these, by their position.
+    /// The lists in each directory with distributions, by their position.
     by_directory: HashMap<PathBuf, Range<usize>>,
     /// The lists that may have rows of the files in a directory, by the position of their group: directories share it with those above.
     above: HashMap<PathBuf, usize>,
@@ -171,8 +169,8 @@ impl Lists {
         self.groups.get(group).map_or_else(|| Arc::from([]), |group| Arc::clone(&group.lists))
     }
 
-    /// Returns the group of the lists in all directories that a file lies in, and of those of the environments that these are. `real` is
-    /// its path without links. Directories below the one that the user named are opened in that.
+    /// Returns the group of all lists that may have rows of a file. They lie in the directories above it, or in environments that these
+    /// are. `real` is its path without links. Directories below the one that the user named are opened in that.
     fn above(&mut self, real: &Path, file: &Input) -> usize {
         let mut directories = real.parent().unwrap_or(real).ancestors();
         let mut unknown = Vec::new();
@@ -185,7 +183,7 @@ impl Lists {
         for directory in unknown.into_iter().rev() {
             let above = self.lists_of_group(group);
             let mut own = BTreeSet::new();
-            for base in self.bases(directory, file) {
+            for base in bases(directory, file) {
                 own.extend(self.lists_of(base, file));
             }
             own.retain(|at| above.binary_search(at).is_err());
@@ -224,20 +222,6 @@ impl Lists {
         lists.clone()
     }
 
-    /// Returns a directory, and those with distributions of the environment that it is.
-    fn bases(&mut self, directory: &Path, file: &Input) -> Vec<PathBuf> {
-        if let Some(bases) = self.bases.get(directory) {
-            return bases.clone();
-        }
-        let held = file.directory(directory).map(Environment);
-        // One that cannot be opened has no distributions.
-        let sites = held.map(|held| sites_in(&held)).unwrap_or_default();
-        let sites = sites.iter().map(|site| directory.join(input::path(site)));
-        let bases: Vec<PathBuf> = [directory.to_owned()].into_iter().chain(sites).collect();
-        self.bases.insert(directory.to_owned(), bases.clone());
-        bases
-    }
-
     /// Returns a list, which is read now if it was not; `None` if it cannot be read.
     fn list(&mut self, at: usize) -> Option<&mut List> {
         let Lists { places, rows, .. } = self;
@@ -254,4 +238,13 @@ impl Lists {
         });
         list.as_mut().ok()?.as_deref_mut()
     }
+}
+
+/// Returns a directory, and those with distributions of the environment that it is.
+fn bases(directory: &Path, file: &Input) -> Vec<PathBuf> {
+    let held = file.directory(directory).map(Environment);
+    // One that cannot be opened has no distributions.
+    let sites = held.map(|held| sites_in(&held)).unwrap_or_default();
+    let sites = sites.iter().map(|site| directory.join(input::path(site)));
+    [directory.to_owned()].into_iter().chain(sites).collect()
 }
